@@ -1,6 +1,7 @@
-"""Shared by all tests: Qt draws offscreen, and the folder of models made for tests."""
+"""Shared by all tests: Qt draws offscreen, the folder of models made for tests, no silent skips."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,63 @@ import pytest
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("LANG", "C.UTF-8")
 
+# With --no-skips a skip fails the run, except these: beginning of the test's id -> why it may.
+SKIPS_ALLOWED: dict[str, str] = {}
+# And at least one test of each of these must have passed.
+MARKERS_REQUIRED = ("peer", "starter", "end_to_end")
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     return Path(__file__).parent / "data"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--no-skips",
+        action="store_true",
+        help="fail when a test is skipped that tests/conftest.py does not allow to skip",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--no-skips"):
+        config.pluginmanager.register(NoSkips(), "no-skips")
+
+
+class NoSkips:
+    """Counts what was skipped and which required markers ran, and ends the run accordingly."""
+
+    def __init__(self) -> None:
+        self.skipped: list[str] = []
+        self.passed: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self.skipped.append(report.nodeid)
+        elif report.when == "call" and report.passed:
+            self.passed.update(name for name in MARKERS_REQUIRED if name in report.keywords)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self.skipped.append(report.nodeid)
+
+    @property
+    def faults(self) -> list[str]:
+        refused = [name for name in self.skipped if not name.startswith(tuple(SKIPS_ALLOWED))]
+        absent = [name for name in MARKERS_REQUIRED if not self.passed[name]]
+        return [f"skipped: {name}" for name in refused] + [f"none passed: {n}" for n in absent]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.faults and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.section("skips")
+        for beginning, reason in SKIPS_ALLOWED.items():
+            terminalreporter.line(f"allowed: {beginning}: {reason}")
+        for fault in self.faults:
+            terminalreporter.line(fault, red=True)
+        if not self.faults:
+            terminalreporter.line("None but the allowed; peers, starter and window were tested.")
