@@ -3,7 +3,7 @@
 Exactly one Finished or Failed ends each Reply, Load and Unload, always last for its request_id.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.chat.messages import FinishReason, Message, ModelInfo, Options, Stats
 
@@ -57,7 +57,7 @@ class Prefill:
 
 @dataclass(frozen=True)
 class Piece:
-    """New text of the answer, or of its thought; `token_ids` are those taken since the last Piece."""
+    """New text of the answer or of its thought; `token_ids` came since the last Piece."""
 
     request_id: int
     text: str
@@ -69,7 +69,7 @@ class Piece:
 class Finished:
     request_id: int
     reason: FinishReason = "end"
-    stats: Stats = Stats()
+    stats: Stats = field(default_factory=Stats)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a conversation is made of: pure values. Identity belongs to the store, tokens to the engine."""
+"""What a conversation is made of: pure values. Identity is the store's, tokens the engine's."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,0 +1,174 @@
+"""The engine's one loop: an inbox of requests, an outbox of events. No Qt, no thread of its own.
+
+`run` blocks: the thread that calls it owns the session and the model. Every other method may be
+called from any thread and returns at once. For each request exactly one Finished or Failed comes
+out, and it is the last event of that request, also when the loop is closed before its turn.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from app.chat.events import Event, Failed, Finished, Load, Piece, Prefill, Reply, Request
+from app.chat.messages import Options
+from app.engine.stop import Stop
+
+log = logging.getLogger(__name__)
+
+BUG = "Something went wrong inside Inglenook. The details are in the log; please try again."
+
+
+class Session(Protocol):
+    """What the loop drives: ChatSession, or something smaller in tests."""
+
+    def handle(self, request: Request, stop: Stop) -> Iterator[Event]: ...
+    def set_options(self, options: Options | None) -> None: ...
+    def close(self) -> None: ...
+
+
+class EngineLoop:
+    def __init__(self, session: Session, on_ready: Callable[[], None]) -> None:
+        """`on_ready` is called, by the thread of `run`, when the empty outbox gets an event."""
+        self._session = session
+        self._on_ready = on_ready
+        self._changed = threading.Condition()  # guards all of the following
+        self._inbox: deque[tuple[Request, Stop]] = deque()
+        self._current: tuple[Request, Stop] | None = None
+        self._outbox: deque[Event] = deque()
+        self._is_closing = False
+
+    def submit(self, request: Request) -> None:
+        """Queue a request; order is kept."""
+        with self._changed:
+            stop = Stop()
+            if self._is_closing:
+                stop.set()
+            self._inbox.append((request, stop))
+            self._changed.notify()
+
+    def stop(self) -> None:
+        """Stop the answers that were asked for so far; when there are none, the loading.
+
+        A request that has not started yet is stopped as well: a stop is never lost. Harmless when
+        idle, and nothing that is submitted later is touched.
+        """
+        with self._changed:
+            waiting = self._waiting()
+            answers = [stop for request, stop in waiting if isinstance(request, Reply)]
+            loads = [stop for request, stop in waiting if isinstance(request, Load)]
+        for stop in answers or loads:
+            stop.set()
+
+    def set_options(self, options: Options) -> None:
+        """For the answer that is being written, from its next token on; ignored when idle."""
+        with self._changed:
+            if self._current is not None and isinstance(self._current[0], Reply):
+                self._session.set_options(options)
+                return
+            # Not started yet: let the first waiting answer start with them.
+            for index, (request, stop) in enumerate(self._inbox):
+                if isinstance(request, Reply):
+                    self._inbox[index] = (replace(request, options=options), stop)
+                    return
+
+    def drain(self) -> list[Event]:
+        """All events since the last call, in order; pieces that follow each other are joined."""
+        with self._changed:
+            events = list(self._outbox)
+            self._outbox.clear()
+        return _joined(events)
+
+    def close(self) -> None:
+        """Stop everything; `run` returns soon. Requests that waited end as stopped."""
+        with self._changed:
+            self._is_closing = True
+            for _, stop in self._waiting():
+                stop.set()
+            self._changed.notify()
+
+    def run(self) -> None:
+        """Handle requests until closed, then give the model's memory back."""
+        try:
+            while (job := self._next()) is not None:
+                self._handle(*job)
+        finally:
+            self._session.close()
+
+    # ---- inside
+
+    def _waiting(self) -> list[tuple[Request, Stop]]:
+        return ([self._current] if self._current else []) + list(self._inbox)
+
+    def _next(self) -> tuple[Request, Stop] | None:
+        with self._changed:
+            while not self._inbox:
+                if self._is_closing:
+                    return None
+                self._changed.wait()
+            self._current = self._inbox.popleft()
+            return self._current
+
+    def _handle(self, request: Request, stop: Stop) -> None:
+        """The one place that catches everything: a bug ends a request, never the loop."""
+        last: Event | None = None
+        try:
+            for event in self._session.handle(request, stop):
+                if isinstance(event, Finished | Failed):
+                    self._leave()
+                self._emit(event)
+                last = event
+        except Exception:
+            log.exception("request %s failed", type(request).__name__)
+        if not isinstance(last, Finished | Failed):
+            self._leave()
+            self._emit(Failed(request.request_id, BUG))
+
+    def _leave(self) -> None:
+        """Before the last event goes out: who sees it and changes options means the next answer."""
+        with self._changed:
+            self._current = None
+            self._session.set_options(None)
+
+    def _emit(self, event: Event) -> None:
+        with self._changed:
+            was_empty = not self._outbox
+            self._outbox.append(event)
+        if was_empty:
+            self._on_ready()
+
+
+def _joined(events: list[Event]) -> list[Event]:
+    joined: list[Event] = []
+    texts: list[str] = []  # of the last event, while it is a piece
+    ids: list[int] = []
+
+    def settle() -> None:
+        if joined and isinstance(last := joined[-1], Piece):
+            joined[-1] = replace(last, text="".join(texts), token_ids=tuple(ids))
+
+    for event in events:
+        last = joined[-1] if joined else None
+        if isinstance(event, Piece) and _goes_on(last, event):
+            texts.append(event.text)
+            ids.extend(event.token_ids)
+            continue
+        settle()
+        if isinstance(event, Prefill) and isinstance(last, Prefill):
+            if last.request_id == event.request_id:
+                joined.pop()
+        elif isinstance(event, Piece):
+            texts, ids = [event.text], list(event.token_ids)
+        joined.append(event)
+    settle()
+    return joined
+
+
+def _goes_on(last: Event | None, piece: Piece) -> bool:
+    return (
+        isinstance(last, Piece)
+        and last.request_id == piece.request_id
+        and (last.is_thought == piece.is_thought or not piece.text)
+    )

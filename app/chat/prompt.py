@@ -1,0 +1,196 @@
+"""Messages -> the tokens that the model reads, by the model's own chat template.
+
+The invariant: what a person or a model wrote never becomes a control token. The template is
+rendered with a placeholder for each text; the template's own words are encoded with control tokens,
+each text apart from them without, and the ids are joined. So a template may trim, split or test the
+text: it only ever sees the placeholder, and the text arrives as it was written.
+
+Knows nothing of lengths (context.py) and of the cache (session.py).
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from typing import Any, Protocol
+
+from app.chat.messages import Message, Role
+from app.chat.splitter import CLOSE, OPEN
+from app.engine.errors import EngineError
+
+BETWEEN_TURNS = "\n\n"
+PLAIN_STOPS = ("\nUser:",)
+
+
+class PromptError(Exception):
+    """The model's chat template cannot show this conversation; a sentence for a person."""
+
+
+class Encoder(Protocol):
+    """What is needed of the engine's Tokenizer."""
+
+    @property
+    def chat_template(self) -> str | None: ...
+    def encode(self, text: str) -> Any: ...
+    def encode_plain(self, text: str) -> Any: ...
+    def apply_chat_template(self, messages: str, *, add_generation_prompt: bool = True) -> str: ...
+
+
+@dataclass(frozen=True)
+class Turn:
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True)
+class TextSpan:
+    """The tokens `start` to `stop` of a prompt are what `role` wrote."""
+
+    role: Role
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Prompt:
+    token_ids: tuple[int, ...]
+    spans: tuple[TextSpan, ...] = ()
+    starts_in_thought: bool = False  # the template itself opened the thinking tag
+    stop_strings: tuple[str, ...] = ()  # where an answer without end tokens ends
+
+
+def build(
+    messages: Sequence[Message],
+    system_prompt: str,
+    encoder: Encoder,
+    written: Mapping[str, Sequence[int]] = {},
+) -> Prompt:
+    """The prompt whose continuation is the answer to the last message.
+
+    `written` holds the ids of answers as they were generated: the same text encoded anew may get
+    other ids, and the cache could not be kept.
+    """
+    turns = to_turns(messages, system_prompt)
+    rendered, texts = _render(turns, encoder)
+    ids: list[int] = []
+    spans: list[TextSpan] = []
+    for piece in rendered:
+        if isinstance(piece, str):
+            ids += _as_list(encoder.encode(piece)) if piece else []
+            continue
+        turn = texts[piece]
+        known = written.get(turn.text) if turn.role == "assistant" else None
+        start = len(ids)
+        ids += _as_list(encoder.encode_plain(turn.text) if known is None else known)
+        spans.append(TextSpan(turn.role, start, len(ids)))
+    opening = rendered[-1] if isinstance(rendered[-1], str) else ""
+    return Prompt(
+        tuple(ids),
+        tuple(spans),
+        starts_in_thought=opening.rfind(OPEN) > opening.rfind(CLOSE),
+        stop_strings=() if encoder.chat_template else PLAIN_STOPS,
+    )
+
+
+def to_turns(messages: Sequence[Message], system_prompt: str) -> list[Turn]:
+    """Roles take turns, as templates demand: empty answers go, two messages in a row are joined."""
+    said = [Turn(message.role, message.text) for message in messages if message.text]
+    turns = [Turn("system", system_prompt)] if system_prompt.strip() else []
+    for role, group in groupby(said, lambda turn: turn.role):
+        turns.append(Turn(role, BETWEEN_TURNS.join(turn.text for turn in group)))
+    return turns
+
+
+# ---- rendering with placeholders
+
+Pieces = list[str | int]  # the template's own words, and the index of a text between them
+
+
+def _render(turns: list[Turn], encoder: Encoder) -> tuple[Pieces, list[Turn]]:
+    template = encoder.chat_template
+    if not template:
+        return _plain(turns), turns
+    marks = _unused_characters(template)
+    first_error: Exception | None = None
+    for make_messages in _forms(turns):
+        try:
+            text = encoder.apply_chat_template(
+                json.dumps(make_messages(lambda index: f"{marks[0]}{index}{marks[1]}")),
+                add_generation_prompt=True,
+            )
+        # A template is a foreign program: it may fail in any way, and another form may suit it.
+        except Exception as error:
+            first_error = first_error or error
+            continue
+        pieces = _split(text, marks)
+        if {piece for piece in pieces if isinstance(piece, int)} == set(range(len(turns))):
+            return pieces, turns
+    raise PromptError(_why(first_error)) from first_error
+
+
+def _why(error: Exception | None) -> str:
+    if error is None:
+        return (
+            "This model's chat template leaves out a part of this chat, so it cannot be answered."
+            " Start a new chat, or choose another model."
+        )
+    reason = str(error).strip().rstrip(".") if isinstance(error, EngineError) else ""
+    return (
+        "This model's chat template does not accept this chat"
+        + (f" ({reason})" if reason else "")
+        + ". Start a new chat, or choose another model."
+    )
+
+
+MakeMessages = Callable[[Callable[[int], str]], list[dict[str, Any]]]
+
+
+def _forms(turns: list[Turn]) -> Iterable[MakeMessages]:
+    """The ways to hand a conversation to a template, the usual one first.
+
+    Templates without a system role get that text at the head of the first message; templates for
+    pictures expect a list of parts where others expect text.
+    """
+    merges = (False, True) if len(turns) > 1 and turns[0].role == "system" else (False,)
+    for as_parts, merge_system in product((False, True), merges):
+        yield lambda mark, a=as_parts, m=merge_system: _messages(  # type: ignore[misc]
+            turns, mark, as_parts=a, merge_system=m
+        )
+
+
+def _messages(
+    turns: list[Turn], mark: Callable[[int], str], *, as_parts: bool, merge_system: bool
+) -> list[dict[str, Any]]:
+    contents = [(turn.role, mark(index)) for index, turn in enumerate(turns)]
+    if merge_system:
+        (_, system), (role, first), *rest = contents
+        contents = [(role, system + BETWEEN_TURNS + first), *rest]
+    return [
+        {"role": role, "content": [{"type": "text", "text": text}] if as_parts else text}
+        for role, text in contents
+    ]
+
+
+def _unused_characters(template: str) -> tuple[str, str]:
+    """Two characters for private use that the template does not contain: no letters, no space."""
+    unused = [chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in template]
+    return unused[0], unused[1]
+
+
+def _split(text: str, marks: tuple[str, str]) -> Pieces:
+    found = re.split(f"{marks[0]}([0-9]+){marks[1]}", text)
+    return [int(piece) if index % 2 else piece for index, piece in enumerate(found)]
+
+
+def _plain(turns: list[Turn]) -> Pieces:
+    """For a model without a chat template: a conversation as people write one down."""
+    names = {"system": "", "user": "User: ", "assistant": "Assistant: "}
+    pieces: Pieces = []
+    for index, turn in enumerate(turns):
+        pieces += [("\n" if index else "") + names[turn.role], index]
+    return [*pieces, "\nAssistant:"]
+
+
+def _as_list(ids: Any) -> list[int]:
+    return [int(token) for token in ids]
