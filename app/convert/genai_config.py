@@ -1,0 +1,64 @@
+"""A Decoder as genai_config.json: where things are in the folder, and how to sample by default."""
+
+from typing import Any
+
+from app.convert.decoder import Decoder
+from app.convert.tokenizer import Vocabulary
+
+# For a chat. GGUF carries no sampling advice. Temperature below one and a nucleus keep small
+# models from drifting into unlikely words (measured advice of the makers of small models is
+# between 0.2 and 0.8), top_k bounds the work and the tail, and a slight repetition penalty stops
+# the loops that models of this size fall into without hurting code and lists.
+SEARCH = {
+    "do_sample": True,
+    "temperature": 0.6,
+    "top_p": 0.9,
+    "top_k": 40,
+    "repetition_penalty": 1.05,
+}
+
+
+def genai_config(decoder: Decoder, vocabulary: Vocabulary) -> dict[str, Any]:
+    ends = list(vocabulary.ends)
+    padding = vocabulary.padding
+    if padding is None:
+        padding = ends[0] if ends else 0
+    bos = vocabulary.bos if vocabulary.bos is not None else padding
+    return {
+        "model": {
+            "type": decoder.type,
+            "bos_token_id": bos,
+            "eos_token_id": ends or [padding],
+            "pad_token_id": padding,
+            "vocab_size": decoder.vocabulary_size,
+            "context_length": decoder.context_length,
+            "decoder": {
+                "filename": "model.onnx",
+                "session_options": {"provider_options": []},
+                "head_size": decoder.head_size,
+                "hidden_size": decoder.hidden_size,
+                "num_attention_heads": decoder.head_count,
+                "num_hidden_layers": len(decoder.layers),
+                "num_key_value_heads": decoder.key_value_head_count,
+                "inputs": {
+                    "input_ids": "input_ids",
+                    "attention_mask": "attention_mask",
+                    "past_key_names": "past_key_values.%d.key",
+                    "past_value_names": "past_key_values.%d.value",
+                },
+                "outputs": {
+                    "logits": "logits",
+                    "present_key_names": "present.%d.key",
+                    "present_value_names": "present.%d.value",
+                },
+            },
+        },
+        "search": {
+            **SEARCH,
+            "max_length": decoder.context_length,
+            "min_length": 0,
+            "num_beams": 1,
+            "num_return_sequences": 1,
+            "past_present_share_buffer": True,
+        },
+    }

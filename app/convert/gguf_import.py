@@ -1,0 +1,75 @@
+"""A GGUF file becomes a model folder: header, plan, then the weights as a stream."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from app.convert import tokenizer
+from app.convert.decoder import Decoder
+from app.convert.errors import ConvertError, writing_to
+from app.convert.families import FAMILIES
+from app.convert.folder import new_folder, require_space
+from app.convert.genai_config import genai_config
+from app.convert.gguf_file import GgufFile
+from app.convert.graph import DATA_FILE, Drawing, draw
+from app.convert.progress import Progress
+from app.convert.weights import write
+
+Precision = Literal["int8", "fp32"]
+SMALL_FILES_BYTES = 32_000_000  # graph, tokenizer and room to breathe, for the disk check
+
+
+def import_gguf(
+    source: Path, destination: Path, *, precision: Precision = "int8"
+) -> Iterator[Progress]:
+    """Yields Progress by source bytes; closing it cancels and leaves nothing behind."""
+    text = f"Converting {source.name}"
+    with GgufFile(source) as file:
+        yield Progress(0, 1, f"Reading {source.name}")
+        decoder = _decoder(file)
+        vocabulary = tokenizer.read(file.metadata, source.name, decoder.vocabulary_size)
+        words = tokenizer.tokenizer_json(vocabulary, source.name)
+        model, drawing = draw(decoder, in_blocks=precision == "int8")
+        require_space(destination.parent, drawing.layout.size_bytes + SMALL_FILES_BYTES)
+        total = sum(stored.matrix.source_bytes for stored in drawing.stored)
+        done = 0
+        with new_folder(destination) as folder:
+            yield Progress(0, total, text)
+            for size in _write_data(folder / DATA_FILE, file, drawing):
+                done += size
+                yield Progress(done, total, text)
+            with writing_to(destination):
+                (folder / "model.onnx").write_bytes(model.SerializeToString())
+                _write_json(folder / "tokenizer.json", words)
+                _write_json(
+                    folder / "tokenizer_config.json",
+                    tokenizer.tokenizer_config(vocabulary, decoder.context_length),
+                )
+                _write_json(folder / "genai_config.json", genai_config(decoder, vocabulary))
+    yield Progress(total, total, text)
+
+
+def _decoder(file: GgufFile) -> Decoder:
+    family = file.metadata.get("general.architecture")
+    if family not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise ConvertError(
+            f"“{file.path.name}” is a model of the family “{family}”, which cannot be imported yet "
+            f"(known: {known})."
+        )
+    return FAMILIES[family](file)
+
+
+def _write_data(path: Path, source: GgufFile, drawing: Drawing) -> Iterator[int]:
+    with writing_to(path), path.open("wb") as file:
+        file.truncate(drawing.layout.size_bytes)
+        for place, values in drawing.constants:
+            file.seek(place.offset)
+            file.write(values.data)
+        for stored in drawing.stored:
+            yield from write(file, source, stored)
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1), encoding="utf-8")
