@@ -1,0 +1,51 @@
+"""The Python API of onnxruntime-genai on plain onnxruntime: `from app import engine as og`.
+
+Arrays in, arrays out. Imports nothing else of app and could be published alone.
+"""
+
+from app.engine.config import Config
+from app.engine.devices import (
+    is_cuda_available,
+    is_dml_available,
+    is_openvino_available,
+    is_qnn_available,
+    is_webgpu_available,
+)
+from app.engine.errors import (
+    ContextFullError,
+    EngineError,
+    ModelError,
+    OutOfMemoryError,
+    Stopped,
+)
+from app.engine.generator import Generator
+from app.engine.log import set_log_callback, set_log_options
+from app.engine.model import Model
+from app.engine.params import GeneratorParams
+from app.engine.stop import Stop
+from app.engine.tensors import NamedTensors, Tensor
+from app.engine.tokenizer import Tokenizer, TokenizerStream
+
+__all__ = [
+    "Config",
+    "ContextFullError",
+    "EngineError",
+    "Generator",
+    "GeneratorParams",
+    "Model",
+    "ModelError",
+    "NamedTensors",
+    "OutOfMemoryError",
+    "Stop",
+    "Stopped",
+    "Tensor",
+    "Tokenizer",
+    "TokenizerStream",
+    "is_cuda_available",
+    "is_dml_available",
+    "is_openvino_available",
+    "is_qnn_available",
+    "is_webgpu_available",
+    "set_log_callback",
+    "set_log_options",
+]

@@ -1,0 +1,151 @@
+"""Which execution providers really work here, and what a session was asked to run on.
+
+onnxruntime.get_available_providers() tells what was compiled in, not what works, and a provider
+that cannot start is dropped with a message on stderr only. So: look first, and compare afterwards.
+"""
+
+import ctypes
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+from app.engine.config import Provider
+from app.engine.errors import ModelError
+
+log = logging.getLogger(__name__)
+
+CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+WEBGPU = "WebGpuExecutionProvider"
+_NAMES = {"cpu": CPU, "cuda": CUDA, "webgpu": WEBGPU}
+_DEVICE_TYPES = {CPU: "CPU", CUDA: "CUDA", WEBGPU: "WebGPU"}
+
+
+def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any]:
+    """The `providers` argument of InferenceSession; a plug-in is added to `options` instead.
+
+    A provider that does not work here is left out with a line in the log that says why.
+    """
+    chosen: list[Any] = []
+    for provider in providers:
+        if provider.name == "cpu":
+            continue
+        why_not = problem(provider.name)
+        if why_not:
+            log.warning("%s is not used: %s", provider.name, why_not)
+        elif provider.name == "webgpu":
+            options.add_provider_for_devices(_webgpu_devices(), dict(provider.options))
+        else:
+            chosen.append((_NAMES[provider.name], dict(provider.options)))
+    return [*chosen, CPU]
+
+
+def check(session: Any, providers: Sequence[Provider]) -> str:
+    """The device type that the session truly runs on; logs where that is not what was asked."""
+    works = session.get_providers()
+    for provider in providers:
+        name = _NAMES.get(provider.name)
+        if name not in works:
+            log.warning("%s was asked for; the model runs on %s", provider.name, works[0])
+    return _DEVICE_TYPES.get(works[0], str(works[0]).removesuffix("ExecutionProvider"))
+
+
+def placement(memory_info: Any) -> dict[str, Any]:
+    """Arguments of OrtValue.ortvalue_from_shape_and_type for a tensor in this memory.
+
+    A plug-in's memory is reached through its device; the built-in ones have no shared allocator
+    and are reached by name.
+    """
+    name = memory_info.name.lower()
+    if name == "cuda":
+        return {"device_type": "cuda", "device_id": memory_info.device_id}
+    if "webgpu" in name:
+        kind = onnxruntime.OrtDeviceMemoryType.DEFAULT
+        return {"memory_info": _webgpu_devices()[0].memory_info(kind)}
+    return {"device_type": "cpu"}
+
+
+def is_host(memory_info: Any) -> bool:
+    return placement(memory_info) == {"device_type": "cpu"}
+
+
+@cache
+def problem(word: str) -> str:
+    """Why the provider cannot work on this machine, "" if nothing speaks against it."""
+    if word == "cpu":
+        return ""
+    if word == "cuda":
+        return _cuda_problem()
+    if word == "webgpu":
+        return "" if _webgpu_devices() else "the WebGPU plug-in or a device for it is missing"
+    return "this build does not support it"
+
+
+def is_cuda_available() -> bool:
+    return not problem("cuda")
+
+
+def is_webgpu_available() -> bool:
+    return not problem("webgpu")
+
+
+def is_dml_available() -> bool:
+    return False
+
+
+def is_qnn_available() -> bool:
+    return False
+
+
+def is_openvino_available() -> bool:
+    return False
+
+
+def physical_cores() -> int:
+    """Cores that this process may use, hyper-threads counted once."""
+    try:
+        allowed = os.sched_getaffinity(0) if sys.platform == "linux" else set()
+    except OSError:
+        allowed = set()
+    siblings = set()
+    for cpu in allowed:
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        try:
+            siblings.add(topology.read_text())
+        except OSError:
+            siblings.add(str(cpu))
+    if siblings:
+        return len(siblings)
+    count = os.cpu_count() or 1
+    return count if sys.platform == "darwin" else max(1, count // 2)
+
+
+def _cuda_problem() -> str:
+    if CUDA not in onnxruntime.get_available_providers():
+        return "this onnxruntime was built without CUDA"
+    library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        driver = ctypes.CDLL(library)
+    except OSError:
+        return "no NVIDIA driver was found"
+    status = driver.cuInit(0)
+    return f"the NVIDIA driver answers with error {status}" if status else ""
+
+
+@cache
+def _webgpu_devices() -> list[Any]:
+    try:
+        plugin = importlib.import_module("onnxruntime_ep_webgpu")
+        onnxruntime.register_execution_provider_library("webgpu", plugin.get_library_path())
+    except (ImportError, AttributeError):
+        return []
+    except Exception as error:  # what a plug-in raises here is not documented
+        raise ModelError(f"The WebGPU plug-in could not be loaded: {error}") from error
+    return [d for d in onnxruntime.get_ep_devices() if d.ep_name == WEBGPU]

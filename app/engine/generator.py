@@ -1,0 +1,369 @@
+"""Generator: tokens in, tokens out. Knows words like append, run, select, and no tensors.
+
+The state is one story: `sequence` is the text, the decoder has read `decoder.length` tokens of it
+(a chosen token is read together with what comes next), and `logits` belong to the whole of it or
+are None. Whatever fails or is stopped leaves these three as they were before.
+"""
+
+import operator
+from collections.abc import Iterator
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from app.engine.decoder import Decoder, Logits, Tokens
+from app.engine.errors import ContextFullError, EngineError, Stopped
+from app.engine.log import note
+from app.engine.model import Model
+from app.engine.params import GeneratorParams, changed, check
+from app.engine.select import make_select
+from app.engine.session import Array
+from app.engine.stop import Stop
+from app.engine.tensors import NamedTensors, Tensor
+
+CHUNK_SIZE = 256  # tokens read in one run, unless the option chunk_size says otherwise
+
+_LIVE_OPTIONS = {
+    "temperature", "top_k", "top_p", "repetition_penalty", "min_length", "max_length",
+    "random_seed", "do_sample", "no_repeat_ngram_size",
+}  # fmt: skip
+
+
+class Generator:
+    def __init__(self, model: Model, params: GeneratorParams) -> None:
+        self._model_config = model.config.model
+        self._configuration = model.config
+        self._options = params.freeze()
+        self._rows = self._options.batch_size
+        self._decoder: Decoder | None = Decoder(
+            model, rows=self._rows, pad_id=self._model_config.pad_token_id
+        )
+        self._own_stop = Stop()
+        self._stop = self._own_stop
+        self._run_entries = dict(model.config.model.decoder.run_options)
+        self._terminated = False
+        self._apply_run_entries()
+        self._random = _make_random(self._options.random_seed)
+        self._select = self._make_select()
+        self._sequence = np.zeros((self._rows, 256), np.int32)  # (B, T) and room to grow
+        self._length = 0
+        self._logits: Logits | None = None  # (B, V), current: the next token is chosen from them
+        self._ended = np.zeros(self._rows, np.bool_)
+        self._next = np.zeros(self._rows, np.int32)
+        self._last_start = 0  # first token of the last call that read some
+
+    # ------------------------------------------------------------ text in
+
+    def append_tokens(self, tokens: "ArrayLike | Tensor") -> None:
+        """Add `tokens` to the text and read them at once. All or nothing."""
+        given = self._check_tokens(tokens)
+        decoder = self._open()
+        before = self._length, decoder.length, self._ended.copy(), self._next, self._logits
+        from_outside = self._logits is not None and self._logits is not decoder.logits
+        try:
+            for _ in self._read(given):
+                pass
+        except BaseException:
+            self._length, read, self._ended, self._next, logits = before
+            decoder.rewind_to(min(read, decoder.length))
+            self._logits = logits if from_outside else None
+            raise
+
+    def prefill(self, tokens: "ArrayLike | Tensor") -> Iterator[int]:
+        """Like append_tokens, in steps: yields how many of `tokens` have been read.
+
+        What was read stays if a later step is stopped or the iterator is dropped.
+        """
+        return self._read(self._check_tokens(tokens))
+
+    def _read(self, given: Tokens) -> Iterator[int]:
+        size = self._options.chunk_size if self._options.chunk_size > 0 else CHUNK_SIZE
+        size = given.shape[1] if self._rows > 1 else size
+        start = self._length
+        done = 0
+        while done < given.shape[1]:
+            decoder = self._open()
+            chunk = given[:, done : done + size]
+            pending = self._sequence[:, decoder.length : self._length]
+            self._run(np.concatenate([pending, chunk], axis=1))
+            self._extend(chunk)
+            self._last_start = start - pending.shape[1] if done == 0 else self._last_start
+            self._ended = np.zeros(self._rows, np.bool_)
+            done += chunk.shape[1]
+            yield done
+
+    def _check_tokens(self, tokens: "ArrayLike | Tensor") -> Tokens:
+        """(B, L) int32, every id within the vocabulary, no more than fit."""
+        array = np.asarray(tokens.data() if isinstance(tokens, Tensor) else tokens)
+        if array.size == 0:
+            raise EngineError("There are no tokens to append.")
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"Tokens are whole numbers, not {array.dtype}.")
+        vocab_size = self._model_config.vocab_size
+        outside = array[(array < 0) | (array >= vocab_size)]
+        if outside.size:
+            raise EngineError(f"Token {outside.flat[0]} is outside the vocabulary of {vocab_size}.")
+        if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._rows):
+            raise EngineError(
+                f"Tokens of shape {list(array.shape)} do not fit a batch_size of {self._rows}."
+            )
+        if array.ndim < 2 and array.size % self._rows:
+            raise EngineError(f"{array.size} tokens do not fill {self._rows} rows evenly.")
+        if self._rows > 1 and self._length > 0:
+            raise EngineError(
+                "With a batch_size above 1 tokens can only be appended to an empty text; "
+                "rewind_to(0) first."
+            )
+        given = np.array(array, np.int32, order="C").reshape(self._rows, -1)
+        self._check_room(given.shape[1])
+        return given
+
+    def _check_room(self, count: int) -> None:
+        needed, limit = self._length + count, self._options.max_length
+        if needed > limit:
+            raise ContextFullError(
+                f"{count} tokens after {self._length} make {needed}; max_length allows {limit}.",
+                needed=needed,
+                limit=limit,
+            )
+
+    # ------------------------------------------------------------ text out
+
+    def generate_next_token(self) -> None:
+        """Choose one token per row and add it to the text; end-of-text is not added."""
+        self._check_can_generate()
+        logits = self._current_logits()
+        text = self._sequence[:, : self._length]
+        tokens = self._select(logits, text, self._ended)
+        self._logits = None
+        self._next = tokens
+        for row, token in enumerate(tokens.tolist()):
+            if token in self._model_config.eos_token_ids:
+                self._ended[row] = True
+        if not self._ended.all():
+            self._extend(tokens[:, None])
+        note("generate_next_token", tokens)
+
+    def _check_can_generate(self) -> None:
+        self._open()
+        limit = self._options.max_length
+        if self._length >= limit:
+            raise ContextFullError(
+                f"The text has reached max_length ({limit}).",
+                needed=self._length + 1,
+                limit=limit,
+            )
+        if self._length == 0 and self._logits is None:
+            raise EngineError("There is nothing to continue: append tokens first.")
+        if self._logits is None and self._ended.all():
+            raise EngineError("The answer has ended; append tokens to go on.")
+
+    def is_done(self) -> bool:
+        if self._length >= self._options.max_length:
+            return True
+        return self._logits is None and bool(self._ended.all())
+
+    def get_next_tokens(self) -> Tokens:
+        """The token of each row that was chosen (or appended) last, end-of-text included."""
+        return self._next.copy()
+
+    def get_sequence(self, index: SupportsIndex) -> Tokens:
+        row = operator.index(index)
+        if not 0 <= row < self._rows:
+            raise EngineError(f"There is no sequence {row}; there are {self._rows}.")
+        return self._sequence[row, : self._length].copy()
+
+    def token_count(self) -> int:
+        return self._length
+
+    def rewind_to(self, length: SupportsIndex) -> None:
+        """Forget everything after the first `length` tokens; what follows is exact."""
+        if isinstance(length, (bool, np.bool_)):
+            raise TypeError("rewind_to takes a number of tokens, not a bool.")
+        wanted = operator.index(length)
+        decoder = self._open()
+        if wanted < 0:
+            raise ValueError(f"rewind_to takes a number of tokens from 0 on, not {wanted}.")
+        if wanted > self._length:
+            raise EngineError(f"Cannot rewind to {wanted} tokens; the text has {self._length}.")
+        if wanted == self._length:
+            return
+        decoder.rewind_to(min(wanted, decoder.length))
+        self._length = wanted
+        self._logits = None
+        self._ended = np.zeros(self._rows, np.bool_)
+        last = self._sequence[:, wanted - 1] if wanted else np.zeros(self._rows, np.int32)
+        self._next = last.copy()
+
+    # ------------------------------------------------------------ logits
+
+    def get_logits(self) -> Logits:
+        """(B, V) float32, the model's own, before any search option. A copy."""
+        self._open()
+        if self._length == 0 and self._logits is None:
+            raise EngineError("There are no logits yet: append tokens first.")
+        logits = self._current_logits()
+        if self._ended.all():
+            self._ended = np.zeros(self._rows, np.bool_)
+        return logits.copy()
+
+    def set_logits(self, logits: ArrayLike) -> None:
+        """Take the next tokens from these instead. Any shape of B * V numbers; nothing runs."""
+        array = np.asarray(logits)
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"Logits are numbers, not {array.dtype}.")
+        self._open()
+        if self._logits is None and self._length:
+            raise EngineError("The logits are not computed yet: call get_logits first.")
+        wanted = self._rows * self._model_config.vocab_size
+        if array.size != wanted:
+            raise EngineError(f"set_logits takes {wanted} numbers, not {array.size}.")
+        copy = np.array(array, np.float32, order="C").reshape(self._rows, -1)
+        if np.isnan(copy).any():
+            raise ValueError("Logits must not contain NaN.")
+        self._logits = copy
+
+    def _current_logits(self) -> Logits:
+        """Current logits; reads the pending token, or the last one again, if there are none."""
+        if self._logits is not None:
+            return self._logits
+        decoder = self._open()
+        if decoder.length == self._length:
+            if decoder.logits_length == self._length:
+                self._logits = decoder.logits
+                return self._logits
+            decoder.rewind_to(decoder.replay_start(self._length))
+        self._last_start = decoder.length
+        self._run(self._sequence[:, decoder.length : self._length])
+        return decoder.logits
+
+    def _run(self, tokens: Tokens, *, all_columns: bool = False) -> None:
+        """On failure the decoder's logits are lost, never wrong: they are None from before on."""
+        decoder = self._open()
+        if self._terminated:
+            raise Stopped("The run was stopped.")
+        if self._logits is decoder.logits:
+            self._logits = None
+        decoder.run(tokens, self._stop, all_columns=all_columns)
+        self._logits = decoder.logits
+        note("model_logits", self._logits)
+
+    def _extend(self, tokens: Tokens) -> None:
+        end = self._length + tokens.shape[1]
+        if end > self._sequence.shape[1]:
+            wider = np.zeros((self._rows, max(end, 2 * self._sequence.shape[1])), np.int32)
+            wider[:, : self._length] = self._sequence[:, : self._length]
+            self._sequence = wider
+        self._sequence[:, self._length : end] = tokens
+        self._length = end
+        self._next = tokens[:, -1].copy()
+
+    # ------------------------------------------------------------ inputs and outputs by name
+
+    def get_input(self, name: str) -> Array:
+        return self._open().input(name)
+
+    def get_output(self, name: str) -> Array:
+        """Of the last call that ran the model. Its logits are (B, L, V) for all L tokens read.
+
+        While a prompt is read only its last logits are computed; asking for all reads it again.
+        """
+        decoder = self._open()
+        found = decoder.output(name)
+        width = decoder.length - self._last_start
+        if name == self._model_config.decoder.outputs["logits"] and found.shape[1] < width:
+            self._read_again(self._last_start)
+            found = decoder.output(name)
+        return found
+
+    def _read_again(self, start: int) -> None:
+        """Read what the cache holds from `start` on once more, for the logits of all columns."""
+        decoder = self._open()
+        logits, end = self._logits, decoder.length
+        is_from_model = logits is decoder.logits
+        decoder.rewind_to(start)
+        self._run(self._sequence[:, start:end], all_columns=True)
+        if not is_from_model:
+            self._logits = logits
+
+    def set_model_input(self, name: str, value: Array) -> None:
+        """Give an input of the graph. One that the engine feeds itself is set for the next run."""
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"set_model_input takes a numpy array, not {type(value).__name__}.")
+        self._open().give(str(name), value)
+
+    def set_inputs(self, tensors: NamedTensors) -> None:
+        """Give several inputs at once; `input_ids` among them is appended last."""
+        if not isinstance(tensors, NamedTensors):
+            raise TypeError(f"set_inputs takes NamedTensors, not {type(tensors).__name__}.")
+        ids = self._model_config.decoder.inputs["input_ids"]
+        for name in tensors:
+            if name != ids:
+                self.set_model_input(name, tensors[name].data())
+        if ids in tensors:
+            self.append_tokens(tensors[ids])
+
+    # ------------------------------------------------------------ options, stop, end
+
+    def set_search_options(self, **options: Any) -> None:
+        """Change options between tokens; they act from the next token on."""
+        for name in options:
+            if name not in _LIVE_OPTIONS:
+                raise EngineError(f"{name} cannot be changed while a text is generated.")
+        self._options = check(changed(self._options, options), self._configuration)
+        if "random_seed" in options:
+            self._random = _make_random(self._options.random_seed)
+        self._select = self._make_select()
+
+    def set_runtime_option(self, key: str, value: str) -> None:
+        """terminate_session "1" stops runs until "0"; other keys go to the runtime unchecked."""
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise TypeError("set_runtime_option takes two strings.")
+        if key != "terminate_session":
+            self._run_entries[key] = value
+            self._apply_run_entries()
+            return
+        if value not in ("0", "1"):
+            raise EngineError(f'terminate_session must be "0" or "1", not {value!r}.')
+        self._terminated = value == "1"
+        self._stop.run_options.terminate = self._terminated or self._stop.is_set()
+
+    def use_stop(self, stop: Stop | None) -> None:
+        """Every run from now on can be ended by `stop`; None: by nothing."""
+        self._stop = self._own_stop if stop is None else stop
+        self._apply_run_entries()
+
+    def close(self) -> None:
+        """Give the cache's memory back at once."""
+        self._decoder = None
+        self._logits = None
+
+    def __enter__(self) -> "Generator":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _open(self) -> Decoder:
+        if self._decoder is None:
+            raise EngineError("This generator is closed.")
+        return self._decoder
+
+    def _make_select(self) -> Any:
+        return make_select(
+            self._options,
+            eos_ids=self._model_config.eos_token_ids,
+            pad_id=self._model_config.pad_token_id,
+            random=self._random,
+        )
+
+    def _apply_run_entries(self) -> None:
+        for key, value in self._run_entries.items():
+            if key not in ("cuda_graph", "terminate_session"):
+                self._stop.run_options.add_run_config_entry(key, value)
+
+
+def _make_random(seed: int) -> np.random.RandomState:
+    """The engine of std::mt19937 for a seed; a negative seed takes entropy."""
+    return np.random.RandomState(seed if seed >= 0 else None)

@@ -1,0 +1,110 @@
+"""Pure functions from one row of logits (V,) to candidates, and from candidates to a token.
+
+The random numbers are those of std::mt19937, two words a token, so that a seed gives the same text
+as in onnxruntime-genai. Nothing here allocates more than a few times the candidates, besides one
+row for the softmax when top_k is off.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Logits = NDArray[np.float32]
+
+_BLOCK = 128
+_FIRST_LOOK = 256  # candidates that usually hold a nucleus
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Ids with their probabilities (float32, adding up to 1), the likeliest first."""
+
+    ids: NDArray[np.intp]
+    probabilities: NDArray[np.float32]
+
+
+def candidates(row: Logits, *, temperature: float, top_k: int, top_p: float) -> Candidates:
+    """top_k 0 = whole vocabulary; top_p cuts only between 0 and 1, except that without top_k
+    a top_p of 0 leaves one candidate."""
+    if top_k == 0 and top_p == 0.0:
+        top_k = 1
+    has_nucleus = 0.0 < top_p < 1.0
+    if top_k == 0:
+        return _nucleus(row, temperature, top_p) if has_nucleus else _softmax_all(row, temperature)
+    ids = largest(row, top_k)
+    weights = _weights(row[ids], row[ids[0]], temperature)
+    found = Candidates(ids, weights / weights.sum())
+    return cut(found, top_p) if has_nucleus else found
+
+
+def largest(row: Logits, count: int) -> NDArray[np.intp]:
+    """Indices of the `count` largest values in descending order, equal ones by index.
+
+    A threshold from block maxima leaves few values to sort: as many blocks as `count` have their
+    maximum at or above it, so it is never above the value sought.
+    """
+    size = len(row)
+    count = min(count, size)
+    blocks = size // _BLOCK
+    pool = None
+    if blocks > count:
+        maxima = row[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+        threshold = np.partition(maxima, blocks - count)[blocks - count]
+        pool = np.flatnonzero(row >= threshold)
+    elif size > 4 * count:
+        threshold = np.partition(row, size - count)[size - count]
+        pool = np.flatnonzero(row >= threshold)
+    if pool is None:
+        return np.argsort(-row, kind="stable")[:count]
+    return pool[np.argsort(-row[pool], kind="stable")[:count]]
+
+
+def cut(found: Candidates, top_p: float) -> Candidates:
+    """The smallest head whose probabilities reach top_p; the one that crosses is kept."""
+    keep = _head(found.probabilities, top_p)
+    head = found.probabilities[:keep]
+    return Candidates(found.ids[:keep], head / head.sum())
+
+
+def draw(found: Candidates, random: np.random.RandomState) -> int:
+    """One id. A single candidate uses no random numbers (SPEC 3.4)."""
+    if len(found.ids) == 1:
+        return int(found.ids[0])
+    low, high = random.randint(0, 2**32, size=2, dtype=np.uint32).tolist()
+    point = (low + high * 2**32) / 2**64
+    wide = found.probabilities.astype(np.float64)
+    cumulative = np.cumsum(wide / wide.sum())
+    cumulative[-1] = 1.0
+    return int(found.ids[np.searchsorted(cumulative, point, side="left")])
+
+
+def _weights(scores: Logits, highest: np.float32, temperature: float) -> Logits:
+    weights: Logits = np.exp((scores - highest) / np.float32(temperature))
+    return weights
+
+
+def _head(probabilities: NDArray[np.float32], top_p: float) -> int:
+    cumulative = np.cumsum(probabilities)
+    return min(len(probabilities), int(np.searchsorted(cumulative, np.float32(top_p))) + 1)
+
+
+def _softmax_all(row: Logits, temperature: float) -> Candidates:
+    ids = np.argsort(-row, kind="stable")
+    weights = _weights(row[ids], row[ids[0]], temperature)
+    return Candidates(ids, weights / weights.sum())
+
+
+def _nucleus(row: Logits, temperature: float, top_p: float) -> Candidates:
+    """Exact over the vocabulary, without sorting more of it than the nucleus needs."""
+    weights = _weights(row, row.max(), temperature)
+    total = weights.sum()
+    look = _FIRST_LOOK
+    while True:
+        ids = largest(row, look)
+        probabilities = weights[ids] / total
+        keep = _head(probabilities, top_p)
+        if keep < len(ids) or len(ids) == len(row):
+            head = probabilities[:keep]
+            return Candidates(ids[:keep], head / head.sum())
+        look *= 8

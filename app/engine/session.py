@@ -1,0 +1,296 @@
+"""One InferenceSession: opened with our defaults, run by I/O binding, its errors put into words.
+
+Knows tensors and devices, not tokens. Every tensor that stays between runs is made by `tensor`
+and lies on the session's own device.
+"""
+
+import ctypes
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as native
+
+from app.engine import devices, graph
+from app.engine.config import Provider
+from app.engine.errors import EngineError, ModelError, OutOfMemoryError, Stopped
+from app.engine.stop import Stop
+
+log = logging.getLogger(__name__)
+
+Array = NDArray[Any]
+
+FLOAT, FLOAT16, BFLOAT16, INT32, INT64 = 1, 10, 16, 6, 7  # onnx.TensorProto.DataType
+_ELEMENT_TYPES = {
+    "tensor(float)": FLOAT, "tensor(uint8)": 2, "tensor(int8)": 3, "tensor(uint16)": 4,
+    "tensor(int16)": 5, "tensor(int32)": INT32, "tensor(int64)": INT64, "tensor(bool)": 9,
+    "tensor(float16)": FLOAT16, "tensor(double)": 11, "tensor(uint32)": 12,
+    "tensor(uint64)": 13, "tensor(bfloat16)": BFLOAT16,
+}  # fmt: skip
+_NUMPY_TYPES: dict[int, type[np.generic]] = {
+    FLOAT: np.float32, 2: np.uint8, 3: np.int8, 4: np.uint16, 5: np.int16, INT32: np.int32,
+    INT64: np.int64, 9: np.bool_, FLOAT16: np.float16, 11: np.float64, 12: np.uint32,
+    13: np.uint64, BFLOAT16: np.uint16,
+}  # fmt: skip
+
+_NATIVE_ERRORS: tuple[type[BaseException], ...] = tuple(
+    getattr(native, name)
+    for name in (
+        "Fail", "InvalidArgument", "NoSuchFile", "NoModel", "EngineError", "RuntimeException",
+        "InvalidProtobuf", "ModelLoaded", "NotImplemented", "InvalidGraph", "EPFail",
+    )
+    if hasattr(native, name)
+)  # fmt: skip
+_MEMORY_WORDS = ("failed to allocate", "bad allocation", "bad_alloc", "out of memory")
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """Name, element type and shape of a graph's input or output; a free dimension is -1."""
+
+    name: str
+    element_type: int
+    shape: tuple[int, ...]
+
+    @property
+    def numpy_type(self) -> type[np.generic]:
+        return _NUMPY_TYPES[self.element_type]
+
+
+class Session:
+    def __init__(
+        self,
+        path: Path,
+        edited: graph.Graph,
+        *,
+        data: bytes | None,
+        session_options: Mapping[str, Any],
+        providers: Sequence[Provider],
+    ) -> None:
+        self._name = path.name
+        self._options = session_options
+        self._providers = providers
+        self.has_positions = edited.has_positions
+        self._session = self._open_edited(path, edited, data)
+        # Its own copy of the bytes serves a fall-back that we do not use.
+        self._session._model_bytes = None
+        self.device_type = devices.check(self._session, providers)
+        self.inputs = _infos(self._session.get_inputs())
+        self.outputs = _infos(self._session.get_outputs())
+        self.overridable = _infos(self._session.get_overridable_initializers())
+        self._memory = {
+            **dict(zip(self.inputs, self._session.get_input_memory_infos(), strict=True)),
+            **dict(zip(self.outputs, self._session.get_output_memory_infos(), strict=True)),
+        }
+        self._resizers: dict[tuple[int, bool], Any] = {}
+
+    def _open_edited(self, path: Path, edited: graph.Graph, data: bytes | None) -> Any:
+        if edited.data is not None:
+            try:
+                return self._open(edited.data, path.parent)
+            except ModelError as error:
+                log.warning("%s is used as it is: %s", path.name, error)
+                self.has_positions = False
+        return self._open(data if data is not None else str(path), path.parent)
+
+    def _open(self, source: str | bytes, folder: Path) -> Any:
+        options = _session_options(self._options)
+        if isinstance(source, bytes):
+            options.add_session_config_entry(
+                "session.model_external_initializers_file_folder_path", str(folder)
+            )
+        chosen = devices.add_providers(options, self._providers)
+        try:
+            return onnxruntime.InferenceSession(source, options, providers=chosen)
+        except MemoryError as error:
+            raise OutOfMemoryError(f"Not enough memory to load {self._name}.") from error
+        except _NATIVE_ERRORS as error:
+            if _is_memory(error):
+                raise OutOfMemoryError(f"Not enough memory to load {self._name}.") from error
+            raise ModelError(f"{self._name} cannot be loaded: {_words(error)}") from error
+
+    def io_binding(self) -> Any:
+        return self._session.io_binding()
+
+    def run(self, binding: Any, stop: Stop) -> None:
+        """Raises Stopped if `stop` ended the run; the bound outputs are then worth nothing."""
+        if stop.is_set():
+            raise Stopped("The run was stopped.")
+        try:
+            self._session.run_with_iobinding(binding, stop.run_options)
+        except _NATIVE_ERRORS as error:
+            self._fail(error, stop)
+
+    def _fail(self, error: BaseException, stop: Stop) -> NoReturn:
+        if stop.run_options.terminate:
+            raise Stopped("The run was stopped.") from error
+        if _is_memory(error):
+            raise OutOfMemoryError("Not enough memory to run the model.") from error
+        raise EngineError(f"The model could not run: {_words(error)}") from error
+
+    def tensor(self, name: str, shape: Sequence[int]) -> Any:
+        """A new tensor for the input or output `name`, on the device where it is used."""
+        info = self.inputs.get(name) or self.outputs[name]
+        try:
+            return onnxruntime.OrtValue.ortvalue_from_shape_and_type(
+                list(shape), info.element_type, **devices.placement(self._memory[name])
+            )
+        except (MemoryError, RuntimeError) as error:
+            if not _is_memory(error):
+                raise
+            size = int(np.prod(shape)) * np.dtype(info.numpy_type).itemsize
+            raise OutOfMemoryError(
+                f"Not enough memory for {size / 2**20:.0f} MiB of the conversation's cache."
+            ) from error
+
+    def zeros(self, name: str, shape: Sequence[int]) -> Any:
+        info = self.inputs.get(name) or self.outputs[name]
+        host = host_tensor(np.zeros(shape, info.numpy_type), info.element_type)
+        if devices.is_host(self._memory[name]):
+            return host  # pages that nothing writes to are not even taken from the system
+        tensor = self.tensor(name, shape)
+        onnxruntime.copy_tensors([host], [tensor])
+        return tensor
+
+    def resize(self, name: str, tensor: Any, *, length: int, capacity: int) -> Any:
+        """The first `length` positions of a cache tensor in a new one of `capacity` positions."""
+        rows, heads, _, head_size = tensor.shape()
+        target = self.tensor(name, (rows, heads, capacity, head_size))
+        if length == 0 and capacity == 0:
+            return target
+        grows = capacity > length
+        resizer = self._resizer(tensor.element_type(), grows=grows)
+        binding = resizer.io_binding()
+        binding.bind_ortvalue_input("x", tensor)
+        binding.bind_cpu_input("length", np.array([length], np.int64))
+        if grows:
+            filler = self.zeros(name, (rows, heads, capacity - length, head_size))
+            binding.bind_ortvalue_input("filler", filler)
+        binding.bind_ortvalue_output("y", target)
+        try:
+            resizer.run_with_iobinding(binding)
+        except _NATIVE_ERRORS as error:
+            self._fail(error, Stop())
+        return target
+
+    def _resizer(self, element_type: int, *, grows: bool) -> Any:
+        key = element_type, grows
+        if key not in self._resizers:
+            options = _session_options({"intra_op_num_threads": 1})
+            chosen = devices.add_providers(options, self._providers)
+            model = graph.resize_model(element_type, grows=grows)
+            self._resizers[key] = onnxruntime.InferenceSession(model, options, providers=chosen)
+        return self._resizers[key]
+
+
+def host_tensor(array: Array, element_type: int) -> Any:
+    """An OrtValue over the array's own memory; the array must be contiguous."""
+    if element_type == BFLOAT16:
+        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(array, element_type)
+    return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+
+
+def to_numpy(tensor: Any) -> Array:
+    """A copy on the host. bfloat16 comes as float32, since numpy has no such type."""
+    if tensor.device_name() != "cpu":
+        host = onnxruntime.OrtValue.ortvalue_from_shape_and_type(
+            tensor.shape(), tensor.element_type()
+        )
+        onnxruntime.copy_tensors([tensor], [host])
+        tensor = host
+    if tensor.element_type() == BFLOAT16:
+        shape = tuple(tensor.shape())
+        size = tensor.tensor_size_in_bytes()
+        memory = ctypes.string_at(tensor.data_ptr(), size)  # numpy() has no type for it
+        return widen(np.frombuffer(memory, np.uint16).reshape(shape), BFLOAT16)
+    return np.array(tensor.numpy())
+
+
+def widen(raw: Array, element_type: int) -> NDArray[np.float32]:
+    """float32 values of float16, bfloat16 (as uint16) or float32 numbers."""
+    if element_type == BFLOAT16:
+        return (np.ascontiguousarray(raw).astype(np.uint32) << 16).view(np.float32)
+    return raw.astype(np.float32)
+
+
+def element_type_of(array: Array) -> int:
+    for number, kind in _NUMPY_TYPES.items():
+        if array.dtype == kind and number != BFLOAT16:
+            return number
+    raise TypeError(f"Arrays of type {array.dtype} cannot be given to a model.")
+
+
+def _infos(arguments: Sequence[Any]) -> dict[str, TensorInfo]:
+    found = {}
+    for argument in arguments:
+        shape = tuple(d if isinstance(d, int) else -1 for d in argument.shape)
+        element = _ELEMENT_TYPES.get(argument.type)
+        if element is None:
+            raise ModelError(
+                f"The graph's {argument.name} is a {argument.type}; only tensors work."
+            )
+        found[argument.name] = TensorInfo(argument.name, element, shape)
+    return found
+
+
+_OPTIMIZATION = {
+    "ORT_DISABLE_ALL": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "ORT_ENABLE_BASIC": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "ORT_ENABLE_EXTENDED": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "ORT_ENABLE_ALL": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+_TYPED = {
+    "intra_op_num_threads": ("intra_op_num_threads", int),
+    "inter_op_num_threads": ("inter_op_num_threads", int),
+    "enable_cpu_mem_arena": ("enable_cpu_mem_arena", bool),
+    "enable_mem_pattern": ("enable_mem_pattern", bool),
+    "log_id": ("logid", str),
+    "log_severity_level": ("log_severity_level", int),
+    "log_verbosity_level": ("log_verbosity_level", int),
+}
+
+
+def _session_options(values: Mapping[str, Any]) -> Any:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3  # what matters comes back as an error
+    options.intra_op_num_threads = devices.physical_cores()
+    # Threads spin during a run, which halves the time of a token, and sleep between runs.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    for name, value in values.items():
+        if name == "provider_options" or value is None:
+            continue
+        if name in _TYPED:
+            attribute, kind = _TYPED[name]
+            if not isinstance(value, kind):
+                raise ModelError(f"session_options.{name} must be {kind.__name__}, not {value!r}.")
+            setattr(options, attribute, value)
+        elif name == "graph_optimization_level":
+            if value not in _OPTIMIZATION:
+                raise ModelError(f"session_options.{name} is not known: {value!r}.")
+            options.graph_optimization_level = _OPTIMIZATION[value]
+        elif name == "enable_profiling":
+            options.enable_profiling = True
+            options.profile_file_prefix = str(value)
+        elif name == "custom_ops_library":
+            raise ModelError("session_options.custom_ops_library is not supported.")
+        else:
+            options.add_session_config_entry(name, str(value))
+    return options
+
+
+def _is_memory(error: BaseException) -> bool:
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or any(words in text for words in _MEMORY_WORDS)
+
+
+def _words(error: BaseException) -> str:
+    """The runtime's message without its code and source positions, one line."""
+    text = str(error)
+    if text.startswith("[ONNXRuntimeError]"):
+        text = text.split(" : ", 3)[-1]
+    return " ".join(text.split())[:300]
