@@ -20,11 +20,25 @@ def data_folder() -> Path:
     return Path(__file__).parent / "data"
 
 
+@pytest.fixture(scope="session")
+def starter_gguf() -> Path:
+    """The starter model as make fetched it."""
+    path = Path(__file__).parents[1] / "build" / "starter" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    if not path.exists():
+        pytest.skip("the starter model is missing: python packaging/setup/starter.py")
+    return path
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-skips",
         action="store_true",
         help="fail when a test is skipped that tests/conftest.py does not allow to skip",
+    )
+    parser.addoption(
+        "--screenshots",
+        action="store_true",
+        help="renew the pictures in docs/screenshots from the end-to-end run",
     )
 
 
