@@ -1,7 +1,20 @@
 """Other people's model formats -> our model folders. What the rest of the product may use."""
 
-from app.convert.errors import ConvertError
+from app.convert.errors import ConvertError, writing_to
+from app.convert.folder import PART_SUFFIX, new_folder, require_space
 from app.convert.gguf_import import Precision, import_gguf
+from app.convert.naming import folder_name, gguf_name
 from app.convert.progress import Progress
 
-__all__ = ["ConvertError", "Precision", "Progress", "import_gguf"]
+__all__ = [
+    "PART_SUFFIX",
+    "ConvertError",
+    "Precision",
+    "Progress",
+    "folder_name",
+    "gguf_name",
+    "import_gguf",
+    "new_folder",
+    "require_space",
+    "writing_to",
+]

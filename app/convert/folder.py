@@ -52,6 +52,7 @@ def _megabytes(size_bytes: int) -> str:
 
 def _to_disk(folder: Path) -> None:
     """A rename can reach the disk before the contents do; after this it cannot."""
-    for path in folder.iterdir():
-        with path.open("rb+") as file:
-            os.fsync(file.fileno())
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())

@@ -46,7 +46,7 @@ READABLE_TYPES = frozenset(
         "IQ4_NL",
         "IQ4_XS",
         "MXFP4",
-    ]  # fmt: skip
+    ]
 )
 
 

@@ -51,6 +51,11 @@ def import_gguf(
 
 
 def _decoder(file: GgufFile) -> Decoder:
+    parts = file.metadata.get("split.count", 1)
+    if parts != 1:
+        raise ConvertError(
+            f"“{file.path.name}” is one of {parts} parts of a model: join them to one file first."
+        )
     family = file.metadata.get("general.architecture")
     if family not in FAMILIES:
         known = ", ".join(FAMILIES)

@@ -18,8 +18,8 @@ from app.convert.weights import BLOCK, Layout, Place, Stored, store
 
 DATA_FILE = "model.onnx.data"
 MICROSOFT = "com.microsoft"
-# MatMulNBits multiplies int8 by int8 and sums in int32: within 0.1 % of perplexity of the exact
-# product here, and the only level that is fast on a processor.
+# MatMulNBits quantises the activations to int8 too, as llama.cpp does. Measured on the starter
+# model: 0.15 % of perplexity above the exact product, and 33 times its speed.
 ACCURACY_LEVEL = 4
 INLINE_BYTES = 1024  # smaller constants stay in model.onnx
 
