@@ -29,6 +29,11 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 SCREEN = (1600, 1000)
 PATIENCE_S = 60.0  # long: the machine may be busy; a test that works never waits that long
 PROGRAMS = ("Xvfb", "openbox", "xdotool", "xclip", "dbus-daemon")
+# The pictures look as on a common desktop where these fonts are installed.
+FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>
+<alias><family>sans-serif</family><prefer><family>Inter</family></prefer></alias>
+<alias><family>monospace</family><prefer><family>JetBrains Mono</family></prefer></alias>
+</fontconfig>"""
 
 
 # ---- the desktop
@@ -39,6 +44,9 @@ class Desktop:
         self.folder, self._stack = folder, stack
         runtime = folder / "run"
         runtime.mkdir(mode=0o700)
+        fonts = folder / ".config" / "fontconfig" / "fonts.conf"
+        fonts.parent.mkdir(parents=True)
+        fonts.write_text(FONTS)
         self.environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -261,10 +269,7 @@ class Window:
 
     def picture(self) -> Image.Image:
         """The inside of the window."""
-        shell = self.desktop.do("getwindowgeometry", "--shell", self.id)
-        place = dict(line.split("=") for line in shell.splitlines())
-        left, top = int(place["X"]), int(place["Y"])
-        width, height = int(place["WIDTH"]), int(place["HEIGHT"])
+        left, top, width, height = self.the(role="frame").box
         return self.desktop.picture().crop((left, top, left + width, top + height))
 
     # ---- ending
