@@ -1,0 +1,126 @@
+"""Everything that can be done by a key or a menu, as one table.
+
+Each row becomes one QAction in one menu, so that every shortcut can be found. What an action does
+is joined to it by the window.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QMenu, QMenuBar
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    menu: str
+    text: str  # with its mnemonic
+    keys: tuple[str, ...] = ()
+    is_checkable: bool = False
+    begins_group: bool = False
+
+
+MENUS = ("&Chat", "&Answer", "&View", "&Model", "&Help")
+CHAT, ANSWER, VIEW, MODEL, HELP = MENUS
+
+ENTRIES = (
+    Entry("new", CHAT, "&New chat", ("Ctrl+N", "Ctrl+Shift+O")),
+    Entry("rename", CHAT, "&Rename", ("F2",)),
+    Entry("delete", CHAT, "&Delete", ("Ctrl+Shift+Backspace",)),
+    Entry("undo", CHAT, "&Undo delete", ("Ctrl+Z",)),
+    Entry("search", CHAT, "&Search chats", ("Ctrl+Shift+F",), begins_group=True),
+    Entry("settings", CHAT, "S&ettings…", ("Ctrl+,",), begins_group=True),
+    Entry("quit", CHAT, "&Quit", ("Ctrl+Q",)),
+    Entry("stop", ANSWER, "&Stop writing (Esc)", ("Ctrl+.",)),
+    Entry("write_again", ANSWER, "&Write again", ("Ctrl+R",)),
+    Entry("edit_last", ANSWER, "&Edit last message"),
+    Entry("previous", ANSWER, "&Previous version", ("Alt+Left",), begins_group=True),
+    Entry("next", ANSWER, "&Next version", ("Alt+Right",)),
+    Entry("copy", ANSWER, "&Copy last answer", ("Ctrl+Shift+C",), begins_group=True),
+    Entry("sidebar", VIEW, "&Sidebar", ("Ctrl+B", "Ctrl+Shift+S"), is_checkable=True),
+    Entry("inspector", VIEW, "&Options panel", ("Ctrl+I", "Ctrl+Shift+B"), is_checkable=True),
+    Entry("options", VIEW, "&Go to the options", ("Ctrl+1",)),
+    Entry("larger", VIEW, "&Larger text", ("Ctrl++", "Ctrl+="), begins_group=True),
+    Entry("smaller", VIEW, "&Smaller text", ("Ctrl+-",)),
+    Entry("normal", VIEW, "&Normal text size", ("Ctrl+0",)),
+    Entry("next_area", VIEW, "Next &area", ("F6",), begins_group=True),
+    Entry("previous_area", VIEW, "P&revious area", ("Shift+F6",)),
+    Entry("message", VIEW, "Go to the &message field", ("Shift+Esc",)),
+    Entry("choose_model", MODEL, "&Choose a model…", ("Ctrl+Shift+M", "Ctrl+L")),
+    Entry("open_model", MODEL, "&Open a model file or folder…", ("Ctrl+O",)),
+    Entry("keys", HELP, "&Keyboard shortcuts", ("Ctrl+/", "F1")),
+    Entry("data", HELP, "Show the &data folder", begins_group=True),
+    Entry("log", HELP, "Show the &log"),
+    Entry("about", HELP, "&About Inglenook", begins_group=True),
+)
+
+ROLES = {
+    "settings": QAction.MenuRole.PreferencesRole,
+    "quit": QAction.MenuRole.QuitRole,
+    "about": QAction.MenuRole.AboutRole,
+}
+
+
+class Actions:
+    """The QActions by name, in the window's menu bar and in one menu behind the ☰ button."""
+
+    def __init__(self, window: QMainWindow) -> None:
+        self._by_name: dict[str, QAction] = {}
+        bar = window.menuBar()
+        self.popup = QMenu(window)
+        self.popup.setAccessibleName("Menu")
+        for title in MENUS:
+            self._fill(bar, title, window)
+        # A hidden menu bar takes its shortcuts along; the window keeps them.
+        window.addActions(list(self._by_name.values()))
+
+    def _fill(self, bar: QMenuBar, title: str, window: QMainWindow) -> None:
+        menu = bar.addMenu(title)
+        self.popup.addMenu(menu)
+        for entry in ENTRIES:
+            if entry.menu == title:
+                if entry.begins_group:
+                    menu.addSeparator()
+                menu.addAction(self._make(entry, window))
+
+    def _make(self, entry: Entry, window: QMainWindow) -> QAction:
+        action = QAction(entry.text, window)
+        action.setObjectName(entry.name)
+        action.setShortcuts([QKeySequence(keys) for keys in entry.keys])
+        action.setCheckable(entry.is_checkable)
+        action.setMenuRole(ROLES.get(entry.name, QAction.MenuRole.NoRole))
+        action.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
+        self._by_name[entry.name] = action
+        return action
+
+    def __getitem__(self, name: str) -> QAction:
+        return self._by_name[name]
+
+    def enable(self, states: Mapping[str, bool]) -> None:
+        for name, is_enabled in states.items():
+            self._by_name[name].setEnabled(is_enabled)
+
+    def shortcuts(self) -> list[tuple[str, str]]:
+        """(what it does, its keys), in the order of the menus."""
+        native = QKeySequence.SequenceFormat.NativeText
+        listed = []
+        for entry in ENTRIES:
+            keys = [key.toString(native) for key in self._by_name[entry.name].shortcuts()]
+            if keys:
+                words = entry.text.replace("&", "").rstrip("…").replace(" (Esc)", "")
+                listed.append((words, "  or  ".join(keys)))
+        return listed
+
+
+FIXED_KEYS = (
+    ("Send the message", "Enter"),
+    ("New line in the message", "Shift+Enter"),
+    ("Edit the last message", "Up, in the empty field"),
+    ("Close what is open, then stop writing", "Esc"),
+    ("Delete a chat in the list", "Del"),
+    ("Rename a chat in the list", "F2"),
+    ("Start or end of the text", "Home, End"),
+    ("Menu", "F10"),
+)

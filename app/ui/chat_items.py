@@ -1,0 +1,124 @@
+"""Rows of the store as what the transcript shows. Pure functions."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from app.chat.conversations import branch
+from app.chat.messages import Options, Stats
+from app.store.records import MessageRecord, PartRecord, State
+from app.ui.answer import Answer
+from app.ui.items import STATS_SEPARATOR, Item
+
+
+def options_to_details(options: Options) -> dict[str, Any]:
+    return asdict(options)
+
+
+def options_from_details(details: dict[str, Any]) -> Options:
+    """What a chat was given; fields that this version does not know are left out."""
+    known = {field.name for field in fields(Options)}
+    values = {name: value for name, value in details.items() if name in known}
+    if "stop_strings" in values:
+        values["stop_strings"] = tuple(values["stop_strings"])
+    return Options(**values)
+
+
+def stats_to_details(stats: Stats) -> dict[str, Any]:
+    return asdict(stats)
+
+
+def stats_from_details(details: dict[str, Any]) -> Stats:
+    known = {field.name for field in fields(Stats)}
+    return Stats(**{name: value for name, value in details.items() if name in known})
+
+
+def stats_of(record: MessageRecord) -> Stats | None:
+    stats = record.details.get("stats")
+    return stats_from_details(stats) if isinstance(stats, dict) else None
+
+
+def stats_line(stats: Stats) -> str:
+    figures = [f"{stats.tokens_per_second:.0f} tok/s"] if stats.tokens_per_second else []
+    figures.append(f"{stats.new_tokens:,} token" + "s" * (stats.new_tokens != 1))
+    if stats.first_token_s:
+        figures.append(f"{stats.first_token_s:.1f} s first token")
+    return STATS_SEPARATOR.join(figures)
+
+
+def context_used(shown: Sequence[MessageRecord]) -> int:
+    """Tokens of the branch as the model last counted them."""
+    for record in reversed(shown):
+        stats = stats_of(record)
+        if stats is not None:
+            return stats.prompt_tokens + stats.new_tokens
+    return 0
+
+
+def text_of(parts: Sequence[PartRecord], kind: str = "text") -> str:
+    return "".join(part.text for part in parts if part.kind == kind)
+
+
+def families(records: Sequence[MessageRecord]) -> dict[int | None, list[int]]:
+    """Ids of the versions that stand beside each other, oldest first, by their parent."""
+    found: dict[int | None, list[int]] = {}
+    for record in records:
+        found.setdefault(record.parent_id, []).append(record.id)
+    return found
+
+
+def item_of(record: MessageRecord, family: Sequence[int], *, is_last: bool) -> Item:
+    """`family` are the versions of the message, itself among them."""
+    stats = stats_of(record)
+    seconds = sum(part.details.get("seconds", 0.0) for part in record.parts)
+    return Item(
+        key=record.id,
+        role="user" if record.role == "user" else "assistant",
+        text=text_of(record.parts),
+        thought=text_of(record.parts, "thought"),
+        thought_seconds=seconds,
+        model=record.model,
+        state=str(record.state),
+        stats=stats_line(stats) if stats and stats.new_tokens else "",
+        branch=(family.index(record.id) + 1, len(family)) if len(family) > 1 else None,
+        status=_ending(record),
+        is_last=is_last,
+    )
+
+
+def _ending(record: MessageRecord) -> str:
+    """How the answer ended, where its state alone would not say it."""
+    if record.state is State.LENGTH and record.details.get("reason") == "context":
+        return "Stopped: the chat is as long as the model can read"
+    if record.state is State.LENGTH:
+        return "Stopped at the longest answer"
+    if record.state is State.FAILED:
+        return str(record.details.get("error", ""))
+    return ""
+
+
+def written_over(item: Item, answer: Answer) -> Item:
+    """The item of an answer that is being written, as far as it came."""
+    return replace(
+        item,
+        text=answer.text,
+        thought=answer.thought,
+        thought_seconds=answer.thought_seconds,
+        is_thinking=answer.is_thinking,
+        state=str(State.WRITING),
+        status=answer.status,
+    )
+
+
+def items_of(
+    records: Sequence[MessageRecord], leaf_id: int | None, answer: Answer | None = None
+) -> list[Item]:
+    """The branch that ends in `leaf_id`, root first."""
+    shown = branch(list(records), leaf_id) if leaf_id is not None else []
+    versions = families(records)
+    items = [item_of(r, versions[r.parent_id], is_last=r is shown[-1]) for r in shown]
+    if answer is not None:
+        items = [
+            written_over(item, answer) if item.key == answer.message_id else item for item in items
+        ]
+    return items

@@ -1,0 +1,137 @@
+"""The page of one chat: head, transcript or what stands in an empty chat, notice, composer.
+
+Only joins widgets; what it is told comes as values, what a person does leaves as signals.
+"""
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QStackedLayout, QWidget
+
+from app.ui.chat_state import ChatState
+from app.ui.composer import Composer
+from app.ui.controls import ElidedLabel, IconButton, box, painter
+from app.ui.first_run import FirstRun
+from app.ui.items import Item, Notice
+from app.ui.theme import BODY, H_BAR, color
+from app.ui.transcript import TranscriptView
+
+NEW_CHAT = "New chat"
+
+
+class Head(QWidget):
+    """48 px with a hairline below."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFixedHeight(H_BAR)
+        self.sidebar = IconButton("panel-left", "Show sidebar (Ctrl+B)", 30)
+        self.new = IconButton("new-chat", "New chat (Ctrl+N)", 30, 18)
+        self.inspector = IconButton("panel-right", "Options (Ctrl+I)", 30, checkable=True)
+        self.inspector.setObjectName("show-options")
+        self.title = ElidedLabel(NEW_CHAT, BODY + 1, "text", 600)
+        self.title.setObjectName("title")
+        self.title.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        box(
+            "h",
+            self.sidebar,
+            self.new,
+            2,
+            self.title,
+            self.inspector,
+            margins=(12, 0, 10, 0),
+            spacing=4,
+            into=self,
+        )
+
+    def set_panels(self, *, sidebar: bool, inspector: bool) -> None:
+        self.sidebar.setVisible(not sidebar)
+        self.new.setVisible(not sidebar)
+        self.inspector.setChecked(inspector)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        draw = painter(self)
+        draw.fillRect(self.rect(), color("canvas"))
+        draw.fillRect(0, self.height() - 1, self.width(), 1, color("line"))
+
+
+class ChatPage(QWidget):
+    # of a notice, or of a message: key, name
+    message_action = Signal(int, str)
+    notice_action = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("page")
+        self.head = Head()
+        self.first_run = FirstRun()
+        self.transcript = TranscriptView()
+        self.transcript.setObjectName("transcript")
+        self.composer = Composer()
+        self._middle = QStackedLayout()
+        self._middle.addWidget(self.first_run)
+        self._middle.addWidget(self.transcript)
+        box("v", self.head, (self._middle, 1), self.composer, spacing=0, into=self)
+        self.transcript.action.connect(self._on_action)
+        self.composer.notice_action.connect(self.notice_action)
+        self.first_run.idea_chosen.connect(self._begin)
+
+    # ---- values in
+    @Slot(object)
+    def set_state(self, state: ChatState) -> None:
+        self.head.title.setText(state.title or NEW_CHAT)
+        self.first_run.set_model(state.model)
+        self.composer.set_state(state)
+
+    @Slot(object)
+    def set_notice(self, notice: Notice | None) -> None:
+        self.composer.set_notice(notice)
+
+    @Slot(list)
+    def set_items(self, items: list[Item]) -> None:
+        self.transcript.set_items(items)
+        self._middle.setCurrentIndex(1 if items else 0)
+
+    @Slot(object)
+    def append(self, item: Item) -> None:
+        self._middle.setCurrentIndex(1)
+        self.transcript.append(item)
+        self.transcript.to_end()
+
+    @Slot(object)
+    def replace(self, item: Item) -> None:
+        self.transcript.replace(item)
+
+    @Slot(int)
+    def remove(self, key: int) -> None:
+        self.transcript.remove(key)
+
+    @Slot(int, str, str)
+    def stream(self, key: int, text: str, thought: str) -> None:
+        self.transcript.stream(key, text, thought)
+
+    @Slot(int)
+    def scroll_to(self, key: int) -> None:
+        self.transcript.scroll_to(key)
+
+    def is_empty(self) -> bool:
+        return self._middle.currentIndex() == 0
+
+    def restyle(self) -> None:
+        """After the colours or the text size changed."""
+        self.transcript.retheme()
+        self.composer.restyle()
+        self.update()
+
+    # ---- what a person does
+    @Slot(int, str)
+    def _on_action(self, key: int, name: str) -> None:
+        self.message_action.emit(key, name)
+
+    @Slot(str)
+    def _begin(self, starter: str) -> None:
+        if not self.composer.text().startswith(starter):
+            self.composer.set_text(starter + self.composer.text())
+        self.composer.field.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter(self).fillRect(self.rect(), color("canvas"))

@@ -1,0 +1,359 @@
+"""Where a message is written: the field, the model chip, the context meter, send and stop.
+
+Follows one ChatState. What a person does leaves as signals with values; nothing here knows a
+store or an engine.
+"""
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import (
+    QFocusEvent,
+    QFontMetrics,
+    QInputMethodEvent,
+    QKeyEvent,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+
+from app.ui import theme
+from app.ui.chat_state import ChatState, SendMode, short_count
+from app.ui.controls import Chip, IconButton, Label, Meter, Panel, Ring, box, painter, tone_of
+from app.ui.items import Notice
+from app.ui.notice import NoticeCard
+from app.ui.theme import CAPTION, R_PANEL, READING_WIDTH, S3, SMALL, color
+
+MOST_LINES = 10
+MOST_OF_WINDOW = 0.4
+FLASH_MS = 700
+NARROW, TIGHT = 620, 560
+
+ENTERS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+Modifier = Qt.KeyboardModifier
+
+
+class InputField(QPlainTextEdit):
+    """Grows from one to ten lines, then scrolls. Enter is left to an input method that composes."""
+
+    submitted = Signal()
+    previous_requested = Signal()  # Up in the empty field
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("message")
+        self.setAccessibleName("Message")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setTabChangesFocus(True)
+        self.viewport().setAutoFillBackground(False)
+        self.document().setDocumentMargin(2)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.send_with = "enter"
+        self._is_composing = False
+        self.document().documentLayout().documentSizeChanged.connect(self._fit)
+        self.restyle()
+
+    def restyle(self) -> None:
+        self.setFont(theme.reading_font())
+        self._fit()
+
+    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
+        self._is_composing = bool(event.preeditString())
+        super().inputMethodEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in ENTERS and not self._is_composing:
+            if self._is_send(event.modifiers()):
+                self.submitted.emit()
+            else:
+                self.insertPlainText("\n")
+                self.ensureCursorVisible()
+            return
+        is_plain = event.modifiers() in (Modifier.NoModifier, Modifier.KeypadModifier)
+        if event.key() == Qt.Key.Key_Up and is_plain and not self.toPlainText():
+            self.previous_requested.emit()
+            return
+        super().keyPressEvent(event)
+
+    def _is_send(self, modifiers: Modifier) -> bool:
+        pressed = modifiers & ~Modifier.KeypadModifier
+        if pressed == Modifier.ControlModifier:
+            return True
+        return pressed == Modifier.NoModifier and self.send_with == "enter"
+
+    @Slot()
+    def _fit(self) -> None:
+        """The document's height is counted in lines as they are wrapped."""
+        line = QFontMetrics(self.font()).lineSpacing()
+        window = self.window()
+        room = max(line, int(window.height() * MOST_OF_WINDOW) - 60) if window else line
+        lines = max(1, min(round(self.document().size().height()), MOST_LINES, room // line))
+        is_cut = self.document().size().height() > lines
+        policy = Qt.ScrollBarPolicy
+        self.setVerticalScrollBarPolicy(
+            policy.ScrollBarAsNeeded if is_cut else policy.ScrollBarAlwaysOff
+        )
+        height = line * lines + 8
+        if height != self.height() or self.minimumHeight() != height:
+            self.setFixedHeight(height)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, self.minimumHeight())
+
+
+class _Card(Panel):
+    """The painted frame; it shows the focus of the field inside it."""
+
+    def __init__(self, field: InputField) -> None:
+        super().__init__("raised", "control", R_PANEL)
+        self._field = field
+        field.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self.update()
+        return False
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        has_focus = self._field.hasFocus()
+        self.line = "accent" if has_focus else "control"
+        self.width_ = 1.5 if has_focus else 1
+        super().paintEvent(event)
+
+    def mousePressEvent(self, event: object) -> None:
+        self._field.setFocus()
+
+
+class SendButton(IconButton):
+    """One place for send and stop, so that stop is where the hand is."""
+
+    LOOKS: dict[SendMode, tuple[str, str, str, str | None, int]] = {  # noqa: RUF012
+        "off": ("send", "Send (Enter)", "on_accent", "accent", 18),
+        "send": ("send", "Send (Enter)", "on_accent", "accent", 18),
+        "stop": ("stop", "Stop writing (Esc)", "canvas", "text", 22),
+        "stopping": ("stop", "Stopping", "muted", None, 22),
+    }
+
+    def __init__(self) -> None:
+        super().__init__("send", "Send (Enter)", 32, 18, "on_accent", fill="accent", round_=True)
+        self.setObjectName("send")
+        self.mode: SendMode = "off"
+        self.set_mode("off")
+
+    def set_mode(self, mode: SendMode) -> None:
+        self.mode = mode
+        icon, tip, role, fill, glyph = self.LOOKS[mode]
+        self.set_tip(tip)
+        self.set_look(icon, role, fill, glyph)
+        self.setEnabled(mode in ("send", "stop"))
+
+
+class ContextMeter(QWidget):
+    """How much of what the model can read is used; a ring where the page is narrow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("context")
+        self._meter, self._ring = Meter(0, "accent", 48), Ring(0)
+        self._figures = Label("", SMALL, "muted")
+        self._used = self._length = 0
+        self._is_narrow = False
+        box("h", self._meter, self._ring, self._figures, spacing=6, into=self)
+        self._ring.hide()
+        self.set_usage(0, 0)
+
+    def set_usage(self, used: int, length: int) -> None:
+        self._used, self._length = used, length
+        self.setVisible(length > 0)
+        share = min(1.0, used / length) if length else 0.0
+        tone = tone_of(share)
+        self._meter.set_share(share, tone)
+        self._ring.set_share(share, tone)
+        self._figures.set_role("muted" if tone == "accent" else tone)
+        words = f"{used:,} of {length:,} tokens that the model can read are used"
+        self.setAccessibleName(words)
+        self.setToolTip(words)
+        self._write()
+
+    def set_narrow(self, is_narrow: bool) -> None:
+        self._is_narrow = is_narrow
+        self._meter.setVisible(not is_narrow)
+        self._ring.setVisible(is_narrow)
+        self._write()
+
+    def _write(self) -> None:
+        figures = short_count(self._used)
+        if not self._is_narrow:
+            figures += f" / {short_count(self._length)}"
+        self._figures.setText(figures)
+
+
+class Composer(QWidget):
+    sent = Signal(str)
+    stop_requested = Signal()
+    draft_changed = Signal(str)
+    model_menu_requested = Signal()
+    edit_last_requested = Signal()
+    notice_action = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("composer")
+        self._state = ChatState()
+        self.field = InputField()
+        self.model_chip = Chip("model", "Choose a model", name="Choose a model (Ctrl+Shift+M)")
+        self.model_chip.setObjectName("model")
+        self.send_button = SendButton()
+        self.meter = ContextMeter()
+        self._hint = Label("", CAPTION, "faint")
+        self._hint.setObjectName("hint")
+        self._warning = Label("Answers can be wrong. Check what matters.", CAPTION, "faint")
+        self._flash = QTimer(self, singleShot=True, interval=FLASH_MS)
+        self._notice: NoticeCard | None = None
+        self._build()
+        self._connect()
+        self.set_state(self._state)
+
+    def _build(self) -> None:
+        bottom = box(
+            "h",
+            self.model_chip,
+            "stretch",
+            self.meter,
+            4,
+            self.send_button,
+            margins=(7, 0, 7, 7),
+            spacing=6,
+        )
+        self._card = _Card(self.field)
+        text = box("v", self.field, margins=(S3 - 1, 9, S3, 6))
+        box("v", text, bottom, spacing=0, into=self._card)
+        hints = box("h", self._hint, "stretch", self._warning, margins=(S3 + 2, 0, S3 + 2, 0))
+        column = QWidget()
+        column.setMaximumWidth(READING_WIDTH + 28)
+        column.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self._notice_slot = QVBoxLayout()
+        box("v", self._notice_slot, self._card, 6, hints, spacing=0, into=column)
+        row = box("h", margins=(10, 8, 10, 9), spacing=0, into=self)
+        row.addStretch(1)
+        row.addWidget(column, 1000)
+        row.addStretch(1)
+
+    def _connect(self) -> None:
+        self.field.submitted.connect(self._submit)
+        self.field.previous_requested.connect(self.edit_last_requested)
+        self.field.textChanged.connect(self._on_text)
+        self.send_button.clicked.connect(self._on_button)
+        self.model_chip.clicked.connect(self.model_menu_requested)
+        self._flash.timeout.connect(self._calm)
+
+    # ---- values in
+    @Slot(object)
+    def set_state(self, state: ChatState) -> None:
+        self._state = state
+        model = state.model
+        self.field.setPlaceholderText(state.placeholder)
+        self.field.send_with = state.send_with
+        self.field.setEnabled(state.is_store_open)
+        self._hint.setText(state.hint)
+        self.model_chip.set_text(*_chip_words(state))
+        tone = "muted" if model.device.upper() == "CPU" else "success"
+        self.model_chip.set_badge((model.device.upper(), tone) if model.device else None)
+        self.meter.set_usage(state.context_used, model.context_length)
+        self._update_button()
+
+    @Slot(str)
+    def set_text(self, text: str) -> None:
+        """A chat's draft, or a message that came back. Undo does not lead into another chat."""
+        if text != self.field.toPlainText():
+            self.field.setPlainText(text)
+            cursor = self.field.textCursor()
+            cursor.movePosition(cursor.MoveOperation.End)
+            self.field.setTextCursor(cursor)
+
+    def insert_text(self, text: str) -> None:
+        self.field.setFocus()
+        self.field.insertPlainText(text)
+
+    def set_notice(self, notice: Notice | None) -> None:
+        """A problem that belongs to what is written here, above the field."""
+        if self._notice is not None:
+            self._notice_slot.removeWidget(self._notice)
+            self._notice.hide()
+            self._notice.deleteLater()
+            self._notice = None
+        if notice is not None:
+            self._notice = NoticeCard(notice)
+            self._notice.action.connect(self.notice_action)
+            self._notice_slot.addWidget(self._notice)
+        self._notice_slot.setContentsMargins(0, 0, 0, 8 if notice else 0)
+
+    def restyle(self) -> None:
+        self.field.restyle()
+
+    def text(self) -> str:
+        return self.field.toPlainText()
+
+    # ---- what a person does
+    @Slot()
+    def submit(self) -> None:
+        self._submit()
+
+    @Slot()
+    def _submit(self) -> None:
+        if self._state.is_writing or not self._state.can_send:
+            self._hint.set_role("accent")
+            self._flash.start()
+        elif self.text().strip():
+            self.sent.emit(self.text())
+
+    @Slot()
+    def _on_button(self) -> None:
+        if self.send_button.mode == "stop":
+            self.stop_requested.emit()
+        else:
+            self._submit()
+
+    @Slot()
+    def _on_text(self) -> None:
+        self._update_button()
+        self.draft_changed.emit(self.text())
+
+    @Slot()
+    def _calm(self) -> None:
+        self._hint.set_role("faint")
+
+    def _update_button(self) -> None:
+        mode = self._state.send_mode(has_text=bool(self.text().strip()))
+        if mode != self.send_button.mode:
+            self.send_button.set_mode(mode)
+
+    # ---- looks
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._warning.setVisible(self.width() >= NARROW)
+        self.meter.set_narrow(self.width() < NARROW)
+        self.model_chip.set_compact(False, 96 if self.width() < TIGHT else 200)
+        self.field._fit()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self.field.setFocus(event.reason())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter(self).fillRect(self.rect(), color("canvas"))
+
+
+def _chip_words(state: ChatState) -> tuple[str, str]:
+    """What the chip shows, and what it is called."""
+    model = state.model
+    if model.importing is not None:
+        share = round(model.importing.share * 100)
+        if model.phase == "none":
+            return f"Adding, {share} %", f"{model.importing.name} is being added, {share} %"
+    if model.phase == "loading":
+        return f"Loading {model.name}", f"{model.name} is loading"
+    if model.phase == "ready":
+        return model.name, f"Model: {model.name}, runs on {model.device} (Ctrl+Shift+M)"
+    return "Choose a model", "Choose a model (Ctrl+Shift+M)"

@@ -1,0 +1,165 @@
+"""The one QThread on which models run, and the only door to it.
+
+Thin over app.chat.loop: requests go in from the window's thread and return at once, events come
+out in order as the signal `events`, at most 30 times a second however fast tokens arrive. The
+invariant: every request that was submitted is answered by exactly one Finished or Failed, also
+one that was stopped before the engine had been imported.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from PySide6.QtCore import QElapsedTimer, QObject, Qt, QThread, QTimer, Signal, Slot
+
+from app.chat.events import Event, Failed, Finished, Request
+from app.chat.messages import Options
+
+if TYPE_CHECKING:
+    from app.chat.loop import EngineLoop
+
+log = logging.getLogger(__name__)
+
+DRAIN_INTERVAL_MS = 33
+STACK_BYTES = 8 * 1024 * 1024  # macOS gives a thread half a megabyte, too little for ONNX Runtime
+
+
+class MakeLoop(Protocol):
+    """Called on the engine's thread, so that importing the engine never holds up the window."""
+
+    def __call__(self, on_ready: Callable[[], None], /) -> "EngineLoop": ...
+
+
+class _Runner(QObject):
+    """Lives on the engine's thread. Makes the loop there and runs it until it is closed."""
+
+    made = Signal(object)
+    broken = Signal(str)
+    ready = Signal()
+
+    def __init__(self, make_loop: MakeLoop) -> None:
+        super().__init__()
+        self._make_loop = make_loop
+        self.loop: EngineLoop | None = None
+        self.is_closing = threading.Event()
+
+    @Slot()
+    def run(self) -> None:
+        try:
+            self.loop = self._make_loop(self.ready.emit)
+            self.made.emit(self.loop)
+            if not self.is_closing.is_set():
+                self.loop.run()
+        except Exception:
+            log.exception("The engine did not start or ended by a fault")
+            self.broken.emit(
+                "The part of the app that runs models didn't start. Restart the app; if that "
+                "doesn't help, install it again."
+            )
+        finally:
+            QThread.currentThread().quit()
+
+
+class EngineThread(QObject):
+    """submit, stop and set_options return at once; `events` comes in the window's thread."""
+
+    events = Signal(list)
+
+    def __init__(self, make_loop: MakeLoop, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._loop: EngineLoop | None = None
+        self._waiting: list[Request] = []
+        self._own: list[Event] = []
+        self._broken = ""
+        self._is_closed = False
+        self._since_drain = QElapsedTimer()
+        self._timer = QTimer(self, singleShot=True)
+        self._timer.timeout.connect(self._drain)
+        self._thread = QThread()
+        self._thread.setObjectName("engine")
+        self._thread.setStackSize(STACK_BYTES)
+        self._runner = _Runner(make_loop)
+        self._runner.moveToThread(self._thread)
+        queued = Qt.ConnectionType.QueuedConnection
+        self._runner.made.connect(self._on_made, queued)
+        self._runner.broken.connect(self._on_broken, queued)
+        self._runner.ready.connect(self._on_ready, queued)
+        self._thread.started.connect(self._runner.run)
+
+    def start(self) -> None:
+        """Called once, after the first frame is on the screen."""
+        self._thread.start()
+
+    def submit(self, request: Request) -> None:
+        if self._broken:
+            self._answer_here(Failed(request.request_id, self._broken, "engine"))
+        elif self._loop is None:
+            self._waiting.append(request)
+        else:
+            self._loop.submit(request)
+
+    def stop(self) -> None:
+        """Ends the request in work, or those that wait for the engine. Harmless when idle."""
+        if self._loop is not None:
+            self._loop.stop()
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self._answer_here(Finished(request.request_id, "stopped"))
+
+    def set_options(self, options: Options) -> None:
+        """While an answer is written: acts from its next token."""
+        if self._loop is not None:
+            self._loop.set_options(options)
+
+    def close(self, timeout_ms: int = 10_000) -> bool:
+        """Stops what runs and waits for the thread. False: it did not end in time."""
+        if self._is_closed:
+            return not self._thread.isRunning()
+        self._is_closed = True
+        self._runner.is_closing.set()
+        if self._runner.loop is not None:
+            self._runner.loop.stop()
+            self._runner.loop.close()
+        self._thread.quit()
+        has_ended = self._thread.wait(timeout_ms)
+        if has_ended and self._loop is not None:
+            self._drain()
+        self._timer.stop()
+        return has_ended
+
+    def _answer_here(self, event: Event) -> None:
+        """Answers without the engine, yet never inside the caller's own call."""
+        self._own.append(event)
+        self._on_ready()
+
+    @Slot(object)
+    def _on_made(self, loop: "EngineLoop") -> None:
+        self._loop = loop
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            loop.submit(request)
+
+    @Slot(str)
+    def _on_broken(self, text: str) -> None:
+        self._broken = text
+        waiting, self._waiting = self._waiting, []
+        for request in waiting:
+            self._answer_here(Failed(request.request_id, text, "engine"))
+
+    @Slot()
+    def _on_ready(self) -> None:
+        """The outbox holds something: drain now, or when the last drain is long enough ago."""
+        if self._timer.isActive():
+            return
+        passed = self._since_drain.elapsed() if self._since_drain.isValid() else DRAIN_INTERVAL_MS
+        self._timer.start(max(0, DRAIN_INTERVAL_MS - int(passed)))
+
+    @Slot()
+    def _drain(self) -> None:
+        self._since_drain.start()
+        batch, self._own = self._own, []
+        if self._loop is not None:
+            batch = [*batch, *self._loop.drain()]
+        if batch:
+            self.events.emit(batch)
