@@ -1,0 +1,97 @@
+"""Settings of a person: one line each, with name, type, default, label and help.
+
+The settings dialog is generated from the fields. A file that cannot be read means the defaults,
+never a stop: nothing here is worth more than a start of the app.
+"""
+
+import json
+import logging
+import os
+from dataclasses import Field, asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger(__name__)
+
+
+def _setting(default: Any, label: str = "", help: str = "", **more: Any) -> Any:
+    """A field with what the dialog needs; without a label it is remembered, not offered.
+
+    `choices` maps values to their words, `between` gives the lowest and highest number.
+    """
+    return field(default=default, metadata={"label": label, "help": help, **more})
+
+
+@dataclass(frozen=True)
+class Settings:
+    theme: str = _setting(
+        "system",
+        "Appearance",
+        "Light, dark, or as the system is set.",
+        choices={"system": "As the system", "light": "Light", "dark": "Dark"},
+    )
+    send_with: str = _setting(
+        "enter",
+        "Send with",
+        "The other one starts a new line.",
+        choices={"enter": "Enter", "ctrl_enter": "Ctrl+Enter"},
+    )
+    text_scale_percent: int = _setting(
+        100, "Text size", "In percent; pictures and buttons follow.", between=(80, 200)
+    )
+    threads: int = _setting(
+        0,
+        "Processor threads",
+        "0 lets Inglenook choose. Takes effect when a model is loaded next.",
+        between=(0, 256),
+    )
+    last_model: str = _setting("")
+    window_geometry: str = _setting("")
+    sidebar_width: int = _setting(264, between=(100, 2000))
+    inspector_width: int = _setting(344, between=(100, 2000))
+    sidebar_open: bool = _setting(True)
+    inspector_open: bool = _setting(False)
+
+
+def load(path: Path) -> Settings:
+    """What the file says; a value that no longer fits is its default, unknown names are ignored."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, ValueError) as error:
+        log.warning("settings cannot be read, so the defaults are used: %s", error)
+        return Settings()
+    if not isinstance(found, dict):
+        log.warning("settings are not a list of names and values, so the defaults are used")
+        return Settings()
+    kept = {each.name: found[each.name] for each in fields(Settings) if each.name in found}
+    for each in fields(Settings):
+        if each.name in kept and not _fits(each, kept[each.name]):
+            log.warning("setting %s has an unknown value, so its default is used", each.name)
+            del kept[each.name]
+    return Settings(**kept)
+
+
+def _fits(setting: "Field[Any]", value: object) -> bool:
+    if type(value) is not type(setting.default):
+        return False
+    choices = setting.metadata.get("choices")
+    lowest_highest = setting.metadata.get("between")
+    if choices is not None:
+        return value in choices
+    if lowest_highest is not None:
+        assert isinstance(value, int)
+        return bool(lowest_highest[0] <= value <= lowest_highest[1])
+    return True
+
+
+def save(settings: Settings, path: Path) -> None:
+    """All or nothing: the old file stays until the new one is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(path.name + ".new")
+    with new.open("w", encoding="utf-8") as file:
+        json.dump(asdict(settings), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
