@@ -63,7 +63,10 @@ class Decoder:
         self._given: dict[str, Array] = {}  # set from outside, kept
         self._given_once: dict[str, Array] = {}  # in place of what we feed, for the next run
         self._last_inputs: dict[str, Array] = {}
-        self._raw: Array = np.empty(0, np.float32)  # (B, K, V) of the last run, the graph's own type
+        self._bound: dict[str, Array] = {}
+        self._required = set(self._session.inputs) - self._cache_inputs - {graph.POSITIONS}
+        self._first_column = np.zeros(1, np.int64)
+        self._raw: Array = np.empty(0, np.float32)  # (B, K, V) of the last run, as the graph's type
         self._bound_shape: tuple[int, ...] = ()
         self._prompt_width = 0  # columns of the first run; a batch's pads are only there
         self._text_lengths = np.zeros(rows, np.int64)  # (B,) text tokens in those columns
@@ -159,7 +162,15 @@ class Decoder:
         return feeds
 
     def _feed_ids(self, info: TensorInfo) -> Feed:
-        return lambda tokens, total: np.ascontiguousarray(tokens, info.numpy_type)
+        one = np.zeros((self._rows, 1), info.numpy_type)
+
+        def ids(tokens: Tokens, total: int) -> Array:
+            if tokens.shape[1] > 1:
+                return tokens.astype(info.numpy_type)
+            one[:] = tokens
+            return one
+
+        return ids
 
     def _feed_mask(self, info: TensorInfo) -> Feed:
         self._mask = np.ones((self._rows, 0), info.numpy_type)
@@ -178,10 +189,13 @@ class Decoder:
         if len(info.shape) != 2:
             raise EngineError(f"The input {info.name} has {len(info.shape)} dimensions, not 2.")
 
+        one = np.zeros((1, 1), info.numpy_type)
+
         def positions(tokens: Tokens, total: int) -> Array:
+            if self._rows == 1 and total == self.length + 1:
+                one[0, 0] = self.length
+                return one
             columns = np.arange(self.length, total)
-            if self._rows == 1:
-                return columns[None].astype(info.numpy_type)
             return self._positions(columns).astype(info.numpy_type)
 
         return positions
@@ -214,9 +228,10 @@ class Decoder:
     def _bind_inputs(self, tokens: Tokens, total: int) -> None:
         given_once, self._given_once = self._given_once, {}
         values = {name: feed(tokens, total) for name, feed in self._feeds.items()}
-        values.update(self._given)
-        values.update(given_once)
-        missing = set(self._session.inputs) - set(values) - self._cache_inputs - {graph.POSITIONS}
+        if self._given or given_once:
+            values.update(self._given)
+            values.update(given_once)
+        missing = self._required.difference(values)
         if missing:
             raise EngineError(f"The model needs the input {sorted(missing)[0]}, which is not set.")
         for name, array in values.items():
@@ -224,6 +239,10 @@ class Decoder:
         self._last_inputs = values
 
     def _bind(self, name: str, array: Array) -> None:
+        """An array that is bound already has only got new values (on a device they are copied)."""
+        if self._bound.get(name) is array and self._session.is_host(name):
+            return
+        self._bound[name] = array
         info = self._session.inputs.get(name) or self._session.overridable[name]
         self._binding.bind_ortvalue_input(name, host_tensor(array, info.element_type))
 
@@ -238,7 +257,7 @@ class Decoder:
         elif self.length == 0 and self._rows > 1:
             columns = np.unique(self._text_lengths - 1)
         else:
-            columns = np.array([width - 1])
+            columns = self._first_column if width == 1 else np.array([width - 1])
         self._bind(graph.POSITIONS, columns)
         return columns
 

@@ -46,6 +46,7 @@ _NATIVE_ERRORS: tuple[type[BaseException], ...] = tuple(
     )
     if hasattr(native, name)
 )  # fmt: skip
+_RUN_ERRORS = (RuntimeError, MemoryError, *_NATIVE_ERRORS)  # I/O binding raises the plain one
 _MEMORY_WORDS = ("failed to allocate", "bad allocation", "bad_alloc", "out of memory")
 
 
@@ -87,6 +88,9 @@ class Session:
             **dict(zip(self.inputs, self._session.get_input_memory_infos(), strict=True)),
             **dict(zip(self.outputs, self._session.get_output_memory_infos(), strict=True)),
         }
+        self._on_host = {
+            name for name, memory in self._memory.items() if devices.is_host(memory)
+        } | set(self.overridable)
         self._resizers: dict[tuple[int, bool], Any] = {}
 
     def _open_edited(self, path: Path, edited: graph.Graph, data: bytes | None) -> Any:
@@ -117,13 +121,17 @@ class Session:
     def io_binding(self) -> Any:
         return self._session.io_binding()
 
+    def is_host(self, name: str) -> bool:
+        """Whether an input or output lies in host memory, where a bound array is not copied."""
+        return name in self._on_host
+
     def run(self, binding: Any, stop: Stop) -> None:
         """Raises Stopped if `stop` ended the run; the bound outputs are then worth nothing."""
         if stop.is_set():
             raise Stopped("The run was stopped.")
         try:
             self._session.run_with_iobinding(binding, stop.run_options)
-        except _NATIVE_ERRORS as error:
+        except _RUN_ERRORS as error:
             self._fail(error, stop)
 
     def _fail(self, error: BaseException, stop: Stop) -> NoReturn:
@@ -151,7 +159,7 @@ class Session:
     def zeros(self, name: str, shape: Sequence[int]) -> Any:
         info = self.inputs.get(name) or self.outputs[name]
         host = host_tensor(np.zeros(shape, info.numpy_type), info.element_type)
-        if devices.is_host(self._memory[name]):
+        if self.is_host(name):
             return host  # pages that nothing writes to are not even taken from the system
         tensor = self.tensor(name, shape)
         onnxruntime.copy_tensors([host], [tensor])
@@ -174,7 +182,7 @@ class Session:
         binding.bind_ortvalue_output("y", target)
         try:
             resizer.run_with_iobinding(binding)
-        except _NATIVE_ERRORS as error:
+        except _RUN_ERRORS as error:
             self._fail(error, Stop())
         return target
 
@@ -260,7 +268,7 @@ def _session_options(values: Mapping[str, Any]) -> Any:
     options.log_severity_level = 3  # what matters comes back as an error
     options.intra_op_num_threads = devices.physical_cores()
     # Threads spin during a run, which halves the time of a token, and sleep between runs.
-    options.add_session_config_entry("session.force_spinning_stop", "1")
+    values = {"session.force_spinning_stop": "1", **values}
     for name, value in values.items():
         if name == "provider_options" or value is None:
             continue
