@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, product
-from typing import Any, Protocol
+from itertools import groupby, islice, product
+from typing import Any
 
 from app.chat.messages import Message, Role
+from app.chat.splice import Encoder, Splicer, opening_ids
 from app.chat.splitter import CLOSE, OPEN
 from app.engine.errors import EngineError
 
@@ -25,16 +26,6 @@ PLAIN_STOPS = ("\nUser:",)
 
 class PromptError(Exception):
     """The model's chat template cannot show this conversation; a sentence for a person."""
-
-
-class Encoder(Protocol):
-    """What is needed of the engine's Tokenizer."""
-
-    @property
-    def chat_template(self) -> str | None: ...
-    def encode(self, text: str) -> Any: ...
-    def encode_plain(self, text: str) -> Any: ...
-    def apply_chat_template(self, messages: str, *, add_generation_prompt: bool = True) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -72,25 +63,45 @@ def build(
     other ids, and the cache could not be kept.
     """
     turns = to_turns(messages, system_prompt)
-    rendered, texts = _render(turns, encoder)
-    ids: list[int] = []
+    pieces = _render(turns, encoder)
+    splicer = Splicer(encoder)
+    if not encoder.chat_template:
+        splicer.written(opening_ids(encoder))
     spans: list[TextSpan] = []
-    for piece in rendered:
+    for index, piece in enumerate(pieces):
         if isinstance(piece, str):
-            ids += _as_list(encoder.encode(piece)) if piece else []
+            splicer.words(piece, before_text=index + 1 < len(pieces))
             continue
-        turn = texts[piece]
+        turn, start = turns[piece], len(splicer.ids)
         known = written.get(turn.text) if turn.role == "assistant" else None
-        start = len(ids)
-        ids += _as_list(encoder.encode_plain(turn.text) if known is None else known)
-        spans.append(TextSpan(turn.role, start, len(ids)))
-    opening = rendered[-1] if isinstance(rendered[-1], str) else ""
+        if known is None:
+            splicer.text(turn.text)
+        else:
+            splicer.written(list(known))
+        spans.append(TextSpan(turn.role, start, len(splicer.ids)))
+    opening = str(pieces[-1])
     return Prompt(
-        tuple(ids),
+        tuple(splicer.ids),
         tuple(spans),
         starts_in_thought=opening.rfind(OPEN) > opening.rfind(CLOSE),
         stop_strings=() if encoder.chat_template else PLAIN_STOPS,
     )
+
+
+def end_tokens(encoder: Encoder) -> frozenset[int]:
+    """The control token that the template writes after an answer: it ends one, whatever the
+    configuration forgets to say. Empty where the template has none, or shows no such chat.
+    """
+    if not encoder.chat_template:
+        return frozenset()
+    turns = [Turn("user", "x"), Turn("assistant", "x")]
+    try:
+        after = _render(turns, encoder, add_generation_prompt=False)[-1]
+    except PromptError:
+        return frozenset()
+    ids = (int(token) for token in encoder.encode(str(after)))
+    control = (token for token in ids if token in encoder.special_token_ids)
+    return frozenset(islice(control, 1))
 
 
 def to_turns(messages: Sequence[Message], system_prompt: str) -> list[Turn]:
@@ -107,17 +118,18 @@ def to_turns(messages: Sequence[Message], system_prompt: str) -> list[Turn]:
 Pieces = list[str | int]  # the template's own words, and the index of a text between them
 
 
-def _render(turns: list[Turn], encoder: Encoder) -> tuple[Pieces, list[Turn]]:
+def _render(turns: list[Turn], encoder: Encoder, *, add_generation_prompt: bool = True) -> Pieces:
+    """Words and texts in turn, words first and last (they may be empty)."""
     template = encoder.chat_template
     if not template:
-        return _plain(turns), turns
+        return _plain(turns)
     marks = _unused_characters(template)
     first_error: Exception | None = None
     for make_messages in _forms(turns):
         try:
             text = encoder.apply_chat_template(
                 json.dumps(make_messages(lambda index: f"{marks[0]}{index}{marks[1]}")),
-                add_generation_prompt=True,
+                add_generation_prompt=add_generation_prompt,
             )
         # A template is a foreign program: it may fail in any way, and another form may suit it.
         except Exception as error:
@@ -125,7 +137,7 @@ def _render(turns: list[Turn], encoder: Encoder) -> tuple[Pieces, list[Turn]]:
             continue
         pieces = _split(text, marks)
         if {piece for piece in pieces if isinstance(piece, int)} == set(range(len(turns))):
-            return pieces, turns
+            return pieces
     raise PromptError(_why(first_error)) from first_error
 
 
@@ -190,7 +202,3 @@ def _plain(turns: list[Turn]) -> Pieces:
     for index, turn in enumerate(turns):
         pieces += [("\n" if index else "") + names[turn.role], index]
     return [*pieces, "\nAssistant:"]
-
-
-def _as_list(ids: Any) -> list[int]:
-    return [int(token) for token in ids]

@@ -7,10 +7,11 @@ the generator's own sequence, so that only the tokens after the common beginning
 """
 
 import gc
+import json
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +43,14 @@ KEPT_ANSWERS = 200
 
 
 class ChatSession:
-    def __init__(self, engine: Any = og) -> None:
-        """`engine` has the names of app.engine; tests hand over a smaller one."""
+    def __init__(self, engine: Any = og, *, threads: int = 0) -> None:
+        """`engine` has the names of app.engine; tests hand over a smaller one. 0 threads: its own
+        choice, for each model that is loaded.
+        """
         self._engine = engine
-        self._model: Any = None
-        self._tokenizer: Any = None
-        self._generator: Any = None
-        self._info: ModelInfo | None = None
+        self._threads = threads
+        self._loaded: _LoadedModel | None = None
+        self._generator: og.Generator | None = None
         self._wanted: Options | None = None  # set from another thread, read once per token
         self._written: dict[str, tuple[int, ...]] = {}  # answers as they were generated
 
@@ -70,9 +72,9 @@ class ChatSession:
     def close(self) -> None:
         """Give the memory back; harmless when nothing is loaded."""
         self._drop_generator()
-        if self._model is not None:
-            self._model.close()
-        self._model = self._tokenizer = self._info = None
+        if self._loaded is not None:
+            self._loaded.model.close()
+        self._loaded = None
         gc.collect()
 
     # ---- the model
@@ -85,7 +87,7 @@ class ChatSession:
         yield Loading(request.request_id, request.path)
         self.close()
         try:
-            self._open(request.path)
+            self._loaded = self._open(request.path)
         except EngineError as error:
             self.close()
             yield _failed(request.request_id, error)
@@ -97,29 +99,32 @@ class ChatSession:
             self.close()
             yield Finished(request.request_id, "stopped")
             return
-        assert self._info is not None
-        yield Loaded(request.request_id, self._info)
+        yield Loaded(request.request_id, self._loaded.info)
         yield Finished(request.request_id)
 
     def unload(self, request: Unload) -> Iterator[Event]:
         self.close()
         yield Finished(request.request_id)
 
-    def _open(self, path: str) -> None:
-        self._model = self._engine.Model(path)
-        self._tokenizer = self._engine.Tokenizer(self._model)
-        config = self._model.config
-        self._end_tokens = frozenset(config.model.eos_token_ids) | frozenset(
-            self._tokenizer.eos_token_ids
-        )
-        self._info = ModelInfo(
+    def _open(self, path: str) -> "_LoadedModel":
+        config = self._engine.Config(path)
+        if self._threads:
+            options = {"intra_op_num_threads": self._threads}
+            config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
+        model: og.Model = self._engine.Model(config)
+        tokenizer: og.Tokenizer = self._engine.Tokenizer(model)
+        facts = model.config.model
+        folder = Path(path)
+        info = ModelInfo(
             path=path,
-            name=Path(path).name,
-            device=self._model.device_type,
-            context_length=config.model.context_length,
-            defaults=chat_options.defaults_of(config.search),
-            has_chat_template=self._tokenizer.chat_template is not None,
+            name=(folder.parent if folder.suffix == ".onnx" else folder).name,
+            device=model.device_type,
+            context_length=facts.context_length,
+            defaults=chat_options.defaults_of(model.config.search),
+            has_chat_template=tokenizer.chat_template is not None,
         )
+        ends = {int(token) for token in (*facts.eos_token_ids, *tokenizer.eos_token_ids)}
+        return _LoadedModel(model, tokenizer, info, ends | chat_prompt.end_tokens(tokenizer))
 
     # ---- an answer
 
@@ -127,21 +132,21 @@ class ChatSession:
         if stop.is_set():
             yield Finished(request.request_id, "stopped")
             return
-        if self._info is None:
+        if (loaded := self._loaded) is None:
             yield Failed(
                 request.request_id, "No model is loaded. Choose one first.", kind="no model"
             )
             return
-        if not Path(self._info.path).exists():
+        if not Path(loaded.info.path).exists():
             yield Failed(
                 request.request_id,
-                f"The folder of {self._info.name} was moved or deleted: {self._info.path}."
+                f"The folder of {loaded.info.name} was moved or deleted: {loaded.info.path}."
                 " Put it back, or choose another model.",
                 kind="model",
             )
             return
         try:
-            yield from self._answer(request, stop, self._info)
+            yield from self._answer(request, stop, loaded)
         except EngineError as error:
             self._drop_generator()
             yield _failed(request.request_id, error)
@@ -162,10 +167,11 @@ class ChatSession:
         finally:
             self._wanted = None
 
-    def _answer(self, request: Reply, stop: Stop, info: ModelInfo) -> Iterator[Event]:
+    def _answer(self, request: Reply, stop: Stop, loaded: "_LoadedModel") -> Iterator[Event]:
+        info, tokenizer = loaded.info, loaded.tokenizer
         started = time.perf_counter()
         prompt = chat_prompt.build(
-            request.messages, request.options.system_prompt, self._tokenizer, self._written
+            request.messages, request.options.system_prompt, tokenizer, self._written
         )
         options = chat_options.filled(request.options, info.defaults)
         try:
@@ -182,7 +188,7 @@ class ChatSession:
             "max_length": max_length,
             "random_seed": seed,
         }
-        generator = self._prepared(search, stop)
+        generator = self._prepared(loaded.model, search, stop)
         kept = self._keep_common(generator, prompt.token_ids)
         stats = Stats(
             prompt_tokens=len(prompt.token_ids),
@@ -191,36 +197,38 @@ class ChatSession:
             context_length=info.context_length,
             options=search,
         )
-        writing = _Writing(request.request_id, options, prompt, self._tokenizer)
+        writing = _Writing(request.request_id, options, prompt, tokenizer)
         reason: FinishReason = "stopped"
         try:
             yield from self._read(request.request_id, generator, prompt.token_ids, kept)
-            for token in self._tokens(generator, options, prompt, stop, writing):
+            for token in self._tokens(
+                generator, loaded, options, len(prompt.token_ids), stop, writing
+            ):
                 yield from writing.take(token)
                 if writing.is_ended:
                     break
-            reason = self._reason(generator, stop, writing, info)
+            reason = _reason(generator, stop, writing, info)
         except Stopped:
             pass
         finally:
             generator.use_stop(None)
         yield from writing.rest()
-        self._remember(writing)
+        self._remember(writing, tokenizer)
         yield Finished(request.request_id, reason, writing.stats(stats, started))
 
-    def _prepared(self, search: dict[str, Any], stop: Stop) -> Any:
+    def _prepared(self, model: og.Model, search: dict[str, Any], stop: Stop) -> og.Generator:
         """The generator with this turn's options, made anew when there is none."""
         if self._generator is None:
-            params = self._engine.GeneratorParams(self._model)
+            params = self._engine.GeneratorParams(model)
             params.set_search_options(**search)
-            self._generator = self._engine.Generator(self._model, params)
+            self._generator = self._engine.Generator(model, params)
         else:
-            # The sequence of the last turn may be longer than this one's prompt and answer.
             self._generator.set_search_options(**search)
-        self._generator.use_stop(stop)
-        return self._generator
+        generator: og.Generator = self._generator
+        generator.use_stop(stop)
+        return generator
 
-    def _keep_common(self, generator: Any, wanted: tuple[int, ...]) -> int:
+    def _keep_common(self, generator: og.Generator, wanted: tuple[int, ...]) -> int:
         """Rewind to what the cache and the prompt share, less one token: its logits are needed."""
         kept = common_prefix(generator.get_sequence(0).tolist(), list(wanted))
         kept = min(kept, len(wanted) - 1)
@@ -229,7 +237,7 @@ class ChatSession:
         return kept
 
     def _read(
-        self, request_id: int, generator: Any, token_ids: tuple[int, ...], kept: int
+        self, request_id: int, generator: og.Generator, token_ids: tuple[int, ...], kept: int
     ) -> Iterator[Event]:
         total = len(token_ids)
         yield Prefill(request_id, kept, total, kept)
@@ -238,9 +246,10 @@ class ChatSession:
 
     def _tokens(
         self,
-        generator: Any,
+        generator: og.Generator,
+        loaded: "_LoadedModel",
         options: Options,
-        prompt: chat_prompt.Prompt,
+        prompt_tokens: int,
         stop: Stop,
         writing: "_Writing",
     ) -> Iterator[int]:
@@ -248,59 +257,23 @@ class ChatSession:
         while not generator.is_done() and not stop.is_set():
             if (wanted := self._wanted) is not None:
                 self._wanted = None
-                options = self._change(generator, options, wanted, len(prompt.token_ids), writing)
+                options = _change(generator, loaded.info, options, wanted, prompt_tokens, writing)
                 continue  # a shorter longest answer may end it here
             count = generator.token_count()
             generator.generate_next_token()
             token = int(generator.get_next_tokens()[0])
-            if token in self._end_tokens:
+            if token in loaded.end_tokens:
                 writing.has_end_token = True
                 if generator.token_count() > count:  # an end token that the engine takes for text
                     generator.rewind_to(count)
                 return
             yield token
 
-    def _change(
-        self,
-        generator: Any,
-        options: Options,
-        wanted: Options,
-        prompt_tokens: int,
-        writing: "_Writing",
-    ) -> Options:
-        """Take over what changed in the options while the answer is being written."""
-        assert self._info is not None
-        new = chat_options.filled(wanted, self._info.defaults)
-        search = chat_options.search_options(new)
-        search["max_length"] = max(
-            room_for_answer(
-                prompt_tokens,
-                context_length=self._info.context_length,
-                longest_answer=new.longest_answer,
-            ),
-            generator.token_count(),
-        )
-        if new.seed is not None and new.seed != options.seed:
-            search["random_seed"] = new.seed
-        generator.set_search_options(**search)
-        writing.set_stop_strings(new.stop_strings)
-        writing.changed = search
-        return new
-
-    def _reason(
-        self, generator: Any, stop: Stop, writing: "_Writing", info: ModelInfo
-    ) -> FinishReason:
-        if writing.has_end_token or writing.is_ended:
-            return "end"
-        if generator.token_count() >= info.context_length:
-            return "context"
-        return "stopped" if stop.is_set() else "length"
-
-    def _remember(self, writing: "_Writing") -> None:
+    def _remember(self, writing: "_Writing", tokenizer: og.Tokenizer) -> None:
         """Keep the ids of an answer whose text is exactly theirs, for the next turn's prompt."""
         ids, text = tuple(writing.token_ids), writing.answer
-        is_plain = self._tokenizer.special_token_ids.isdisjoint(ids)
-        if text and is_plain and self._tokenizer.decode(list(ids)) == text:
+        is_plain = tokenizer.special_token_ids.isdisjoint(ids)
+        if text and is_plain and tokenizer.decode(list(ids)) == text:
             self._written.pop(text, None)
             self._written[text] = ids
             while len(self._written) > KEPT_ANSWERS:
@@ -313,11 +286,19 @@ class ChatSession:
             self._generator = None
 
 
+@dataclass(frozen=True)
+class _LoadedModel:
+    model: og.Model
+    tokenizer: og.Tokenizer
+    info: ModelInfo
+    end_tokens: set[int]
+
+
 class _Writing:
     """One answer as it grows: tokens to text, text to pieces, and what is counted on the way."""
 
     def __init__(
-        self, request_id: int, options: Options, prompt: chat_prompt.Prompt, tokenizer: Any
+        self, request_id: int, options: Options, prompt: chat_prompt.Prompt, tokenizer: og.Tokenizer
     ) -> None:
         self._request_id = request_id
         self._prompt_stops = prompt.stop_strings
@@ -350,7 +331,9 @@ class _Writing:
 
     def rest(self) -> Iterator[Piece]:
         """What was held back, and tokens that gave no text."""
-        yield from self._pieces([] if self.is_ended else self._splitter.finish())
+        if not self.is_ended:
+            yield from self._pieces(self._splitter.feed(self._stream.flush()))
+            yield from self._pieces(self._splitter.finish())
         if self._unsent:
             yield self._piece(Span(""))
 
@@ -375,6 +358,47 @@ class _Writing:
     def _piece(self, span: Span) -> Piece:
         ids, self._unsent = tuple(self._unsent), []
         return Piece(self._request_id, span.text, span.is_thought, ids)
+
+
+def _change(
+    generator: og.Generator,
+    info: ModelInfo,
+    options: Options,
+    wanted: Options,
+    prompt_tokens: int,
+    writing: _Writing,
+) -> Options:
+    """Take over what changed in the options while the answer is being written."""
+    new = chat_options.filled(wanted, info.defaults)
+    search = chat_options.search_options(new)
+    search["max_length"] = max(
+        room_for_answer(
+            prompt_tokens,
+            context_length=info.context_length,
+            longest_answer=new.longest_answer,
+        ),
+        generator.token_count(),
+    )
+    if new.seed is not None and new.seed != options.seed:
+        search["random_seed"] = new.seed
+    try:
+        generator.set_search_options(**search)
+    except EngineError as error:  # the answer goes on as it was; its options say so
+        log.warning("options not changed: %s", error)
+        return options
+    writing.set_stop_strings(new.stop_strings)
+    writing.changed = search
+    return new
+
+
+def _reason(
+    generator: og.Generator, stop: Stop, writing: _Writing, info: ModelInfo
+) -> FinishReason:
+    if writing.has_end_token or writing.is_ended:
+        return "end"
+    if generator.token_count() >= info.context_length:
+        return "context"
+    return "stopped" if stop.is_set() else "length"
 
 
 def _failed(request_id: int, error: EngineError) -> Failed:

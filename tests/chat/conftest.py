@@ -69,9 +69,15 @@ class ByteTokenizer:
     def decode(self, ids: list[int]) -> str:
         return bytes(i for i in ids if i < 256).decode(errors="replace")
 
+    def update_options(self, **options: bool) -> None:
+        """There is no token that it would put first."""
+
     def create_stream(self) -> SimpleNamespace:
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        return SimpleNamespace(decode=lambda i: decoder.decode(bytes([i])) if i < 256 else "")
+        return SimpleNamespace(
+            decode=lambda i: decoder.decode(bytes([i])) if i < 256 else "",
+            flush=lambda: decoder.decode(b"", final=True),
+        )
 
     def apply_chat_template(
         self,
@@ -220,6 +226,9 @@ class FakeEngine:
         self.answer, self.context_length = answer, context_length
         self.tokenizer = tokenizer or ByteTokenizer()
         self.models: list[FakeModel] = []
+
+    def Config(self, path: str) -> str:
+        return path
 
     def Model(self, path: str) -> FakeModel:
         self.models.append(FakeModel(path, self.answer, self.context_length))

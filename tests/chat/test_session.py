@@ -127,19 +127,19 @@ def test_stop_at_any_run_leaves_the_session_usable(open_session, ask, after):
         if len(runs) > after:
             stop.set()
 
-    session._model.before_run = count
+    session._loaded.model.before_run = count
     events = ask(session, "q" * 40, stop=stop)
     assert one_end(events).reason == "stopped"
     said = text_of(events)
     assert "0123456789".startswith(said)
-    session._model.before_run = lambda: None
+    session._loaded.model.before_run = lambda: None
     assert text_of(ask(session, "q" * 40)) == "0123456789"
     assert text_of(ask(session, "q" * 40, said or "?", "more")) == "and on"
 
 
 def test_every_end_token_counts_and_none_is_kept(open_session, ask, fake):
     session = open_session("Hello</s>and more")
-    session._end_tokens |= {256 + fake.SPECIALS.index("</s>")}
+    session._loaded.end_tokens.add(256 + fake.SPECIALS.index("</s>"))
     events = ask(session, "Hi")
     assert (text_of(events), one_end(events).reason) == ("Hello", "end")
     assert fake.Tokenizer().decode(session._generator.sequence).endswith("Hello")
@@ -272,7 +272,7 @@ def test_an_error_in_the_middle_keeps_the_text_and_the_session(open_session, ask
         if len(runs) == 8:
             raise error
 
-    session._model.before_run = fail
+    session._loaded.model.before_run = fail
     events = ask(session, "Hi")
     end = one_end(events)
     assert (end.kind, bool(end.message)) == (kind, True)
