@@ -63,10 +63,12 @@ def build(
     other ids, and the cache could not be kept.
     """
     turns = to_turns(messages, system_prompt)
+    if not turns or turns[-1].role != "user":
+        raise PromptError("There is no message to answer yet. Write one first.")
     pieces = _render(turns, encoder)
     splicer = Splicer(encoder)
     if not encoder.chat_template:
-        splicer.written(opening_ids(encoder))
+        splicer.ids += opening_ids(encoder)
     spans: list[TextSpan] = []
     for index, piece in enumerate(pieces):
         if isinstance(piece, str):
@@ -147,7 +149,8 @@ def _why(error: Exception | None) -> str:
             "This model's chat template leaves out a part of this chat, so it cannot be answered."
             " Start a new chat, or choose another model."
         )
-    reason = str(error).strip().rstrip(".") if isinstance(error, EngineError) else ""
+    said = str(error).partition(": ")[2] if isinstance(error, EngineError) else ""
+    reason = said.strip().rstrip(".")
     return (
         "This model's chat template does not accept this chat"
         + (f" ({reason})" if reason else "")

@@ -34,6 +34,7 @@ class Splicer:
         self._adds_space = encoder.decode(_list(encoder.encode_plain(NEWLINE))[:1]) != NEWLINE
         self._brings_space = False  # the last words ended in a space that the text will bring
         self._follows_text = False
+        self._is_begun = False
         self.ids: list[int] = []
 
     def words(self, piece: str, *, before_text: bool) -> None:
@@ -45,13 +46,13 @@ class Splicer:
         encode = self._encoder.encode
         goes_on = self._adds_space and self._follows_text
         self.ids += _continued(encode, piece) if goes_on else _list(encode(piece))
-        self._follows_text = False
+        self._follows_text, self._is_begun = False, True
 
     def text(self, text: str) -> None:
         """What somebody wrote; decoding the ids that it adds gives it back."""
         plain = self._encoder.encode_plain
         ids = _list(plain(text))
-        if self._adds_space and self.ids and not self._brings_space:
+        if self._adds_space and self._is_begun and not self._brings_space:
             bare = _continued(plain, text)
             ids = bare if self._encoder.decode(bare) == text else ids
         self.written(ids)
@@ -60,7 +61,7 @@ class Splicer:
         """A text whose ids are known."""
         self.ids += ids
         self._brings_space = False
-        self._follows_text = True
+        self._follows_text = self._is_begun = True
 
 
 def opening_ids(encoder: Encoder) -> list[int]:

@@ -11,15 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jinja2
-import jinja2.sandbox
 import numpy as np
 import pytest
 
 from app.chat.events import Event, Load, Reply
 from app.chat.messages import Message, Options
 from app.chat.session import ChatSession
-from app.engine.errors import ContextFullError, EngineError, Stopped
+from app.engine.chat_template import render
+from app.engine.errors import ContextFullError, Stopped
 from app.engine.stop import Stop
 
 SPECIALS = ("<|im_start|>", "<|im_end|>", "<s>", "</s>", "[INST]", "[/INST]")
@@ -29,19 +28,6 @@ CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-
-
-def _refuse(message: str) -> None:
-    raise jinja2.TemplateError(message)
-
-
-def render(template: str, messages: list[dict[str, Any]], **values: Any) -> str:
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.globals["raise_exception"] = _refuse
-    environment.globals["strftime_now"] = lambda _: "26 Jul 2025"
-    return environment.from_string(template).render(messages=messages, **values)
 
 
 class ByteTokenizer:
@@ -86,16 +72,13 @@ class ByteTokenizer:
         tools: str | None = None,
         add_generation_prompt: bool = True,
     ) -> str:
-        try:
-            return render(
-                template_str or self.chat_template or "",
-                json.loads(messages),
-                bos_token="<s>",
-                eos_token="</s>",
-                add_generation_prompt=add_generation_prompt,
-            )
-        except jinja2.TemplateError as error:
-            raise EngineError(str(error)) from error
+        return render(
+            template_str or self.chat_template or "",
+            json.loads(messages),
+            bos_token="<s>",
+            eos_token="</s>",
+            add_generation_prompt=add_generation_prompt,
+        )
 
 
 class FakeGenerator:
@@ -251,7 +234,6 @@ def fake() -> SimpleNamespace:
         Generator=FakeGenerator,
         Tokenizer=ByteTokenizer,
         scripted=scripted,
-        render=render,
         END=END,
         SPECIALS=SPECIALS,
     )
