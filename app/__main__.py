@@ -196,6 +196,7 @@ class Smoke(QObject):
         super().__init__(running)
         self._running = running
         self._is_asked = False
+        self._code = 0
         self._limit = QTimer(self, singleShot=True, interval=SMOKE_LIMIT_MS)
         self._limit.timeout.connect(self._too_late)
         self._limit.start()
@@ -209,6 +210,8 @@ class Smoke(QObject):
         chat = self._running.chat
         assert chat is not None
         state = chat.state
+        if not self._limit.isActive():
+            return
         if not self._is_asked and state.model.phase == "ready":
             self._is_asked = True
             chat.change_options(replace(chat.options, longest_answer=16, temperature=0.0))
@@ -228,9 +231,17 @@ class Smoke(QObject):
         self._end(1, "No answer in time.")
 
     def _end(self, code: int, words: str) -> None:
-        if sys.stdout is not None:  # a windowed build on Windows has none
-            print(words, flush=True)
-        QApplication.exit(code)
+        if self._limit.isActive():
+            self._limit.stop()
+            self._code = code
+            if sys.stdout is not None:  # a windowed build on Windows has none
+                print(words, flush=True)
+            # exit() lets go of everything at once, and this is somebody else's signal.
+            QTimer.singleShot(0, self._exit)
+
+    @Slot()
+    def _exit(self) -> None:
+        QApplication.exit(self._code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

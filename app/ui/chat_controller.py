@@ -17,7 +17,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.chat.conversations import STATES, branch, newest_leaf, title_of, to_message
 from app.chat.events import Failed, Finished, Piece, Prefill, Reply, Request
 from app.chat.messages import Options
-from app.store.records import MessageRecord, PartRecord, State
+from app.store.records import ConversationRecord, MessageRecord, PartRecord, State
 from app.store.store import Store
 from app.ui import notices
 from app.ui.answer import Answer
@@ -124,8 +124,14 @@ class ChatController(QObject):
     # ---- chats
     @Slot()
     def start(self) -> None:
-        """Shows the new chat with its draft, and the list."""
-        self.open_chat(None)
+        """Shows what was cut off by a crash, else the new chat with its draft."""
+        newest = next(iter(self._store.conversations()), None)
+        was_cut = newest is not None and not self._store.draft(None) and self._was_cut(newest)
+        self.open_chat(newest.id if newest is not None and was_cut else None)
+
+    def _was_cut(self, chat: ConversationRecord) -> bool:
+        shown = branch(self._store.messages(chat.id), chat.leaf_id)
+        return bool(chat.draft) or (bool(shown) and shown[-1].state is State.INTERRUPTED)
 
     @Slot(object)
     def open_chat(self, conversation_id: int | None) -> None:
@@ -337,7 +343,8 @@ class ChatController(QObject):
     # ---- what comes from elsewhere
     @Slot(object)
     def set_model_state(self, model: ModelState) -> None:
-        if model.phase in ("loading", "ready") and self._state.model.phase in ("none", "failed"):
+        is_ready = model.phase == "ready" and self._state.model.phase != "ready"
+        if is_ready and self._notice is not None and notices.RELOAD in self._notice.ways:
             self.show_notice(None)
         answer = self._answer
         if answer is not None and not answer.is_stopping and not answer.prompt_tokens:

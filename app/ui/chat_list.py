@@ -100,6 +100,9 @@ class ChatListModel(QAbstractListModel):
     def _keys(rows: list[Row]) -> list[object]:
         return [row.id if isinstance(row, ChatRow) else row.title for row in rows]
 
+    def chats(self) -> list[ChatRow]:
+        return [row for row in self._rows if isinstance(row, ChatRow)]
+
     def index_of(self, chat_id: int | None) -> QModelIndex:
         for number, row in enumerate(self._rows):
             if isinstance(row, ChatRow) and row.id == chat_id:

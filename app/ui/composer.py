@@ -211,7 +211,8 @@ class Composer(QWidget):
         self._hint.setObjectName("hint")
         self._warning = Label("Answers can be wrong. Check what matters.", CAPTION, "faint")
         self._flash = QTimer(self, singleShot=True, interval=FLASH_MS)
-        self._notice: NoticeCard | None = None
+        self._card_of_notice: NoticeCard | None = None
+        self._notice: Notice | None = None
         self._build()
         self._connect()
         self.set_state(self._state)
@@ -279,16 +280,21 @@ class Composer(QWidget):
 
     def set_notice(self, notice: Notice | None) -> None:
         """A problem that belongs to what is written here, above the field."""
-        if self._notice is not None:
-            self._notice_slot.removeWidget(self._notice)
-            self._notice.hide()
-            self._notice.deleteLater()
-            self._notice = None
+        self._notice = notice
+        if self._card_of_notice is not None:
+            self._notice_slot.removeWidget(self._card_of_notice)
+            self._card_of_notice.hide()
+            self._card_of_notice.deleteLater()
+            self._card_of_notice = None
         if notice is not None:
-            self._notice = NoticeCard(notice)
-            self._notice.action.connect(self.notice_action)
-            self._notice_slot.addWidget(self._notice)
+            self._card_of_notice = NoticeCard(notice)
+            self._card_of_notice.action.connect(self.notice_action)
+            self._notice_slot.addWidget(self._card_of_notice)
         self._notice_slot.setContentsMargins(0, 0, 0, 8 if notice else 0)
+
+    def notice(self) -> Notice | None:
+        """What stands above the field now."""
+        return self._notice
 
     def restyle(self) -> None:
         self.field.restyle()

@@ -90,6 +90,7 @@ class StoreJob(QObject):
         self._store = store
         self._pool = ThreadPoolExecutor(1, "store")
         self._open = 0
+        self._is_closed = False
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
     @property
@@ -108,6 +109,7 @@ class StoreJob(QObject):
 
     def close(self) -> None:
         """Waits until all is written. Results that are still on their way are dropped."""
+        self._is_closed = True
         self._pool.shutdown(wait=True)
 
     def _run(self, write: Callable[[Store], Any], on_done: Any, on_failed: Any) -> None:
@@ -121,5 +123,5 @@ class StoreJob(QObject):
     @Slot(object, object, object)
     def _deliver(self, callback: Callable[[Any], None] | None, value: object, _: object) -> None:
         self._open -= 1
-        if callback is not None:
+        if callback is not None and not self._is_closed:
             callback(value)

@@ -282,6 +282,9 @@ class MainWindow(QMainWindow):
             toast.hide()
             toast.deleteLater()
 
+    def toast(self) -> Toast | None:
+        return self._toast
+
     def _place_toast(self) -> None:
         """Above the foot of the list, where the chat was."""
         if self._toast is not None:

@@ -89,6 +89,9 @@ class ModelController(QObject):
 
     @Slot(str)
     def load(self, path: str) -> None:
+        self._load(path, is_needed=False)
+
+    def _load(self, path: str, *, is_needed: bool) -> None:
         from app.library.models import inspect
 
         try:
@@ -100,7 +103,7 @@ class ModelController(QObject):
                 self._set(phase="failed", name=name, path=path)
             self.notice_raised.emit(notices.load_failed(name, notices.sentence(error)))
             return
-        if self._state.phase == "ready" and self._state.path == str(folder.path):
+        if not is_needed and self._state.phase == "ready" and self._state.path == str(folder.path):
             return
         self.about_to_load.emit()
         if self._state.phase == "loading":
@@ -113,7 +116,7 @@ class ModelController(QObject):
     @Slot()
     def reload(self) -> None:
         if self._wanted:
-            self.load(self._wanted)
+            self._load(self._wanted, is_needed=True)
 
     @Slot(str)
     def open(self, path: str) -> None:
@@ -200,10 +203,17 @@ class ModelController(QObject):
         name = self._state.importing.name if self._state.importing else "The model"
         self._end_import()
         self.notice_raised.emit(notices.import_failed(name, message))
+        self._fall_back()
 
     @Slot()
     def _on_cancelled(self) -> None:
         self._end_import()
+        self._fall_back()
+
+    def _fall_back(self) -> None:
+        """The app was started with a file that did not become a model."""
+        if self._state.phase == "none":
+            self.begin("")
 
     def _end_import(self) -> None:
         job, self._job = self._job, None

@@ -160,6 +160,8 @@ class ModelMenu(Popover):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrow keys and Enter in the find field act on the list."""
+        if watched is not self.finder:
+            return super().eventFilter(watched, event)
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             step = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1}.get(Qt.Key(event.key()))
             if step is not None:
@@ -168,7 +170,7 @@ class ModelMenu(Popover):
             if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
                 self._choose(self.list.currentIndex())
                 return True
-        return super().eventFilter(watched, event)
+        return False
 
     @Slot(QModelIndex)
     def _choose(self, index: QModelIndex) -> None:

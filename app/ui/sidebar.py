@@ -338,6 +338,14 @@ class Sidebar(QWidget):
         self.models_row.set_trail(str(count) if count else "")
         self.models_row.setAccessibleName(f"Models, {count}")
 
+    def chats(self) -> list[ChatRow]:
+        """What is listed now, in its order."""
+        return self._model.chats()
+
+    def empty_words(self) -> str:
+        """What stands in place of an empty list."""
+        return f"{self._empty_title.text()}. {self._empty_text.text()}"
+
     def rename_current(self) -> None:
         index = self.list.currentIndex()
         if index.isValid():
