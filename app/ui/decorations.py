@@ -1,0 +1,214 @@
+"""What a text document cannot draw: cards of code, pills, bars of quotes, bullets, rules.
+
+Rects are collected after a layout and only looped over when painting. A growing document is
+collected anew from its first changed position; what stands before it is kept.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
+    QPainter,
+    QTextBlock,
+    QTextDocument,
+)
+
+from app.ui import icons, theme
+from app.ui.document import (
+    BULLET,
+    CODE,
+    CODE_BOTTOM,
+    CODE_GOES_ON,
+    CODE_HEAD,
+    CODE_HEAD_OF,
+    CODE_TOP,
+    INLINE_CODE,
+    QUOTE,
+    QUOTE_STEP,
+    RULE,
+    TASK,
+    x_of,
+)
+from app.ui.painting import fill_round
+from app.ui.theme import R_BADGE, R_CARD, SMALL, color, font
+
+
+@dataclass
+class Card:
+    """A card of code: where its text starts in the document, and its place."""
+
+    position: int
+    rect: QRectF
+    language: str
+
+
+@dataclass
+class _Mark:
+    position: int
+    rect: QRectF
+    level: int = 0
+
+
+@dataclass
+class Decorations:
+    cards: list[Card] = field(default_factory=list)
+    pills: list[_Mark] = field(default_factory=list)
+    bars: list[_Mark] = field(default_factory=list)
+    bullets: list[_Mark] = field(default_factory=list)  # level is the task: 0 none, 1 open, 2 done
+    rules: list[_Mark] = field(default_factory=list)
+
+    def collect(self, document: QTextDocument, position: int) -> None:
+        """Measures the blocks from the one at `position` on."""
+        block = document.findBlock(position)
+        if not block.isValid():
+            return
+        self._forget(block.position())
+        layout = document.documentLayout()
+        while block.isValid():
+            self._block(block, layout, document.textWidth())
+            block = block.next()
+
+    def _forget(self, start: int) -> None:
+        for marks in (self.cards, self.pills, self.bars, self.bullets, self.rules):
+            while marks and marks[-1].position >= start:
+                marks.pop()
+
+    def _block(self, block: QTextBlock, layout: QAbstractTextDocumentLayout, width: float) -> None:
+        look = block.blockFormat()
+        if look.hasProperty(QUOTE):
+            self._bar(block, layout.blockBoundingRect(block), int(look.property(QUOTE)))
+        if look.hasProperty(CODE):
+            self._card(block, layout.blockBoundingRect(block), width)
+            return
+        if look.hasProperty(RULE):
+            rect = layout.blockBoundingRect(block)
+            left = look.leftMargin()
+            self.rules.append(_Mark(block.position(), QRectF(left, rect.top(), width - left, 1)))
+            return
+        if look.hasProperty(BULLET):
+            self._bullet(block, layout.blockBoundingRect(block).topLeft(), look.property(TASK))
+        self._pills_of(block, layout)
+
+    def _bar(self, block: QTextBlock, rect: QRectF, levels: int) -> None:
+        look = block.blockFormat()
+        top = rect.top() - (CODE_HEAD + CODE_TOP if look.hasProperty(CODE_HEAD_OF) else 0)
+        for level in range(levels):
+            place = QRectF(2 + QUOTE_STEP * level, top, 3, rect.bottom() - top)
+            before = next((bar for bar in reversed(self.bars) if bar.level == level), None)
+            if before is not None and self._is_behind(before, block):
+                place.setTop(before.rect.bottom())
+            self.bars.append(_Mark(block.position(), place, level))
+
+    @staticmethod
+    def _is_behind(bar: _Mark, block: QTextBlock) -> bool:
+        previous = block.previous()
+        return previous.isValid() and previous.position() == bar.position
+
+    def _card(self, block: QTextBlock, rect: QRectF, width: float) -> None:
+        look = block.blockFormat()
+        if look.hasProperty(CODE_HEAD_OF) or not self.cards:
+            left = float(look.property(CODE) or 0)
+            top = rect.top() - CODE_HEAD - CODE_TOP
+            place = QRectF(left, top, width - left, rect.bottom() + CODE_BOTTOM - top)
+            self.cards.append(Card(block.position(), place, str(look.property(CODE_HEAD_OF))))
+        else:
+            self.cards[-1].rect.setBottom(rect.bottom() + CODE_BOTTOM)
+
+    def _bullet(self, block: QTextBlock, origin: QPointF, task: Any) -> None:
+        if block.layout().lineCount() == 0:
+            return
+        line = block.layout().lineAt(0)
+        size = 15.0 if task else 4.8
+        middle = origin.y() + line.y() + line.ascent() * 0.66
+        is_rtl = block.textDirection() == Qt.LayoutDirection.RightToLeft
+        right = origin.x() + line.x() + line.naturalTextRect().right()
+        x = right + 11 if is_rtl else origin.x() + line.x() - 11
+        rect = QRectF(x - size / 2, middle - size / 2, size, size)
+        self.bullets.append(_Mark(block.position(), rect, int(task or 0)))
+
+    def _pills_of(self, block: QTextBlock, layout: QAbstractTextDocumentLayout) -> None:
+        iterator = block.begin()
+        while not iterator.atEnd():
+            fragment = iterator.fragment()
+            if fragment.charFormat().hasProperty(INLINE_CODE):
+                start = fragment.position() - block.position()
+                self._pill(block, layout, start, start + fragment.length())
+            iterator += 1
+
+    def _pill(
+        self, block: QTextBlock, layout: QAbstractTextDocumentLayout, at: int, end: int
+    ) -> None:
+        origin = layout.blockBoundingRect(block).topLeft()
+        while at < end:
+            line = block.layout().lineForTextPosition(at)
+            if not line.isValid():
+                return
+            stop = min(end, line.textStart() + line.textLength())
+            left, right = sorted((x_of(line, at), x_of(line, stop)))
+            base = origin.y() + line.y() + line.ascent()
+            scale = theme.reading_px() / 15
+            rect = QRectF(
+                origin.x() + left - 2.5, base - 13.5 * scale, right - left + 5, 18 * scale
+            )
+            self.pills.append(_Mark(block.position(), rect))
+            if stop <= at:
+                return
+            at = stop
+
+    # ---- painting
+    def paint(self, draw: QPainter, clip: QRectF) -> None:
+        for card in self.cards:
+            if card.rect.intersects(clip):
+                _paint_card(draw, card)
+        for pill in self.pills:
+            if pill.rect.intersects(clip):
+                fill_round(draw, pill.rect, R_BADGE, color("code"), color("line"))
+        for bar in self.bars:
+            if bar.rect.intersects(clip):
+                draw.fillRect(bar.rect, color("line"))
+        for rule in self.rules:
+            if rule.rect.intersects(clip):
+                draw.fillRect(rule.rect, color("line"))
+        for bullet in self.bullets:
+            if bullet.rect.intersects(clip):
+                _paint_bullet(draw, bullet)
+
+
+def _paint_card(draw: QPainter, card: Card) -> None:
+    rect = card.rect
+    fill_round(draw, rect, R_CARD, color("code"), color("line"))
+    line = QRectF(rect.left() + 1, rect.top() + CODE_HEAD + 2, rect.width() - 2, 1)
+    draw.fillRect(line, color("line"))
+    draw.setFont(font(SMALL, 500))
+    draw.setPen(color("muted"))
+    place = QRectF(rect.left() + 13, rect.top() + 1, rect.width() - 60, CODE_HEAD)
+    draw.drawText(place, Qt.AlignmentFlag.AlignVCenter, card.language)
+
+
+def _paint_bullet(draw: QPainter, bullet: _Mark) -> None:
+    if not bullet.level:
+        draw.setPen(Qt.PenStyle.NoPen)
+        draw.setBrush(color("muted"))
+        draw.drawEllipse(bullet.rect)
+        return
+    is_done = bullet.level == 2
+    fill = color("accent") if is_done else None
+    fill_round(draw, bullet.rect, 3, fill, color("accent" if is_done else "control"), 1.25)
+    if is_done:
+        icons.paint(draw, "check", bullet.rect.adjusted(1.5, 1.5, -1.5, -1.5), "on_accent")
+
+
+def code_of(document: QTextDocument, card: Card) -> str:
+    """The code of a card, as it was written."""
+    block = document.findBlock(card.position)
+    parts = [block.text()]
+    block = block.next()
+    while block.isValid():
+        look = block.blockFormat()
+        if not look.hasProperty(CODE) or look.hasProperty(CODE_HEAD_OF):
+            break
+        parts.append(("" if look.hasProperty(CODE_GOES_ON) else "\n") + block.text())
+        block = block.next()
+    return "".join(parts)

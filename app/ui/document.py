@@ -1,0 +1,552 @@
+"""Writes Markdown tokens into a QTextDocument through a cursor. No HTML is made or read.
+
+All of it but tables are blocks of the root frame: code, quotes and rules are blocks with
+properties, and decorations.py paints what a document cannot draw. That keeps a growing answer
+cheap: Qt lays out anew only from the first block that changed.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from markdown_it.token import Token
+from PySide6.QtCore import Qt
+from PySide6.QtGui import (
+    QFont,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFormat,
+    QTextFrameFormat,
+    QTextLine,
+    QTextList,
+    QTextListFormat,
+    QTextTableCellFormat,
+    QTextTableFormat,
+)
+
+from app.ui import markdown, theme
+from app.ui.highlight import highlight
+from app.ui.theme import READING, color, font, reading_font
+
+_PROPERTY = QTextFormat.Property.UserProperty.value
+INLINE_CODE = _PROPERTY + 1  # of characters
+CODE = _PROPERTY + 2  # of every block of code: how far its card stands in from the left
+CODE_HEAD_OF = _PROPERTY + 3  # of the first block of code: its language
+CODE_GOES_ON = _PROPERTY + 4  # of a block that continues the line of code before it
+QUOTE = _PROPERTY + 5  # of a block: how many quotes it stands in
+RULE = _PROPERTY + 6  # of the block of a horizontal rule
+TASK = _PROPERTY + 7  # of a list item: 1 open, 2 done
+BULLET = _PROPERTY + 8  # of a list item that gets a painted bullet
+
+CODE_HEAD, CODE_TOP, CODE_PAD, CODE_BOTTOM = 30, 11, 14, 11
+QUOTE_STEP, DEEPEST = 16, 8  # px a level, and how many levels are shown as steps
+LINE_BREAK = "\u2028"
+
+
+def step_width() -> int:
+    """How far a list stands in."""
+    return round(22 * max(1.0, theme.reading_px() / 15))
+
+
+class Styles:
+    """Character formats of one scheme and text size, made once."""
+
+    @lru_cache(maxsize=128)  # noqa: B019 - lives as long as its few instances, see styles()
+    def chars(
+        self,
+        step: int = READING,
+        weight: int = 400,
+        role: str = "text",
+        is_mono: bool = False,
+    ) -> QTextCharFormat:
+        made = QTextCharFormat()
+        made.setFont(reading_font(step, weight, is_mono))
+        made.setForeground(color(role))
+        return made
+
+
+@lru_cache(maxsize=4)
+def _styles(_scheme: str, _reading_px: int, _family: str) -> Styles:
+    return Styles()
+
+
+def styles() -> Styles:
+    return _styles(theme.t().name, theme.reading_px(), theme.ui_family())
+
+
+def x_of(line: QTextLine, position: int) -> float:
+    """Where a position stands in a line. (PySide gives the position behind it as well.)"""
+    found: Any = line.cursorToX(position)
+    return float(found[0] if isinstance(found, tuple | list) else found)
+
+
+def prepare(document: QTextDocument) -> None:
+    """Empties a document and sets what all of ours have in common."""
+    document.clear()
+    document.setDocumentMargin(0)
+    document.setIndentWidth(step_width())
+    document.setUndoRedoEnabled(False)
+    document.setDefaultFont(reading_font())
+
+
+class OpenList:
+    """A list that is being written: its QTextList exists from its first item on."""
+
+    def __init__(self, list_format: QTextListFormat, is_ordered: bool) -> None:
+        self.format, self.is_ordered = list_format, is_ordered
+        self.made: QTextList | None = None
+        self.next_number = list_format.start()
+
+
+class Writer:
+    """Writes blocks where its cursor stands; may be handed a document's tail again and again.
+
+    `is_fresh` says that the current block is empty and to be used. `lists` is the stack of open
+    lists: a writer that goes on inside a list is given the one that was open.
+    """
+
+    def __init__(
+        self,
+        cursor: QTextCursor,
+        *,
+        is_fresh: bool = True,
+        lists: list[OpenList] | None = None,
+    ) -> None:
+        self.cursor, self.is_fresh = cursor, is_fresh
+        self.lists = lists or []
+        self.quotes = 0
+        self.is_growing = False  # code that stands last is not coloured while it grows
+        self._item_is_open = False  # the current block is a list item without text
+        self._styles = styles()
+        self._environment: dict[str, Any] = {}
+        self._source_lines: list[str] = []
+
+    # ---- the walk over tokens
+    def write(self, tokens: list[Token], environment: dict[str, Any], source: str) -> None:
+        self._environment = environment
+        self._source_lines = source.split("\n")
+        i = 0
+        while i < len(tokens):
+            handler = _HANDLERS.get(tokens[i].type)
+            i = handler(self, tokens, i) if handler else i + 1
+
+    def finish(self) -> None:
+        """The empty block that Qt keeps behind a table takes no room at the end."""
+        if self.is_fresh:
+            self._collapse()
+
+    def _paragraph(self, tokens: list[Token], i: int) -> int:
+        self.paragraph(tokens[i + 1].content)
+        return i + 3
+
+    def paragraph(self, content: str) -> None:
+        for piece, is_last in _with_last(markdown.pieces(content)):
+            self.paragraph_piece(piece, is_last=is_last)
+
+    def paragraph_piece(self, piece: str, *, is_last: bool) -> None:
+        bottom = (4 if self.lists else 10) if is_last else 0
+        chars = self._styles.chars(role="muted" if self.quotes else "text")
+        piece = self._begin_item_text(piece, bottom, chars)
+        self._inline(piece, chars)
+
+    def _begin_item_text(self, text: str, bottom: float, chars: QTextCharFormat) -> str:
+        """Opens the block for a paragraph; gives its text without the mark of a task."""
+        if not self._item_is_open:
+            block = self._block(bottom=bottom)
+            block.setIndent(self._depth())
+            self._begin(block, chars)
+            return text
+        self._item_is_open = False
+        added = self._block(bottom=bottom)
+        if not self.lists[-1].is_ordered and text[:4].lower() in ("[ ] ", "[x] "):
+            added.setProperty(TASK, 1 if text[1] == " " else 2)
+            text = text[4:]
+        self.cursor.mergeBlockFormat(added)
+        return text
+
+    def _heading(self, tokens: list[Token], i: int) -> int:
+        level = int(tokens[i].tag[1])
+        chars = self._styles.chars({1: 6, 2: 4, 3: 2}.get(level, READING), 650)
+        block = self._block(top=14, bottom=6, height=116)
+        block.setHeadingLevel(level)
+        block.setIndent(self._depth())
+        if self._item_is_open:
+            block.setIndent(0)
+            self._item_is_open = False
+            self.cursor.mergeBlockFormat(block)
+        else:
+            self._begin(block, chars)
+        for n, piece in enumerate(markdown.pieces(tokens[i + 1].content)):
+            if n:
+                self._begin(block, chars)
+            self._inline(piece, chars)
+        return i + 3
+
+    def _rule(self, _tokens: list[Token], i: int) -> int:
+        block = self._block(top=6, bottom=16)
+        block.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        block.setIndent(self._depth())
+        block.setProperty(RULE, True)
+        self._begin(block, self._tiny())
+        return i + 1
+
+    # ---- quotes and lists
+    def _quote_open(self, _tokens: list[Token], i: int) -> int:
+        self.quotes += 1
+        return i + 1
+
+    def _quote_close(self, _tokens: list[Token], i: int) -> int:
+        self.quotes -= 1
+        return i + 1
+
+    def _list_open(self, tokens: list[Token], i: int) -> int:
+        """A list that this writer was given (it goes on in the tail) is taken up again."""
+        if len(self.lists) == 1 and tokens[i].level == 0:
+            return i + 1
+        is_ordered = tokens[i].type.startswith("ordered")
+        made = QTextListFormat()
+        made.setIndent(min(len(self.lists) + 1, DEEPEST))
+        if is_ordered:
+            made.setStyle(QTextListFormat.Style.ListDecimal)
+            made.setStart(
+                min(int(tokens[i].attrGet("start") or 0), 10**9) if tokens[i].attrs else 1
+            )
+            made.setNumberSuffix(tokens[i].markup or ".")
+        else:
+            made.setStyle(QTextListFormat.Style.ListStyleUndefined)
+        self.lists.append(OpenList(made, is_ordered))
+        return i + 1
+
+    def _item_open(self, _tokens: list[Token], i: int) -> int:
+        current = self.lists[-1]
+        block = self._block(bottom=4)
+        if current.is_ordered:
+            digits = len(str(current.next_number))
+            block.setLeftMargin(block.leftMargin() + 6 + 9 * max(0, digits - 2))
+            current.next_number += 1
+        else:
+            block.setProperty(BULLET, True)
+        self._begin(block, self._styles.chars(role="muted" if self.quotes else "text"))
+        if current.made is None:
+            current.made = self.cursor.createList(current.format)
+        else:
+            current.made.add(self.cursor.block())
+        self._item_is_open = True
+        return i + 1
+
+    def _list_close(self, _tokens: list[Token], i: int) -> int:
+        self.lists.pop()
+        self._item_is_open = False
+        if not self.lists and not self.is_fresh:
+            block = self.cursor.blockFormat()
+            block.setBottomMargin(max(10.0, block.bottomMargin()))
+            self.cursor.setBlockFormat(block)
+        return i + 1
+
+    # ---- code
+    def _fence(self, tokens: list[Token], i: int) -> int:
+        token = tokens[i]
+        words = token.info.split()
+        is_open = self.is_growing and i == len(tokens) - 1 - len(self.lists) * 2 - self.quotes
+        code = token.content.removesuffix("\n")
+        self.code(code, words[0] if words else "", is_coloured=not is_open)
+        return i + 1
+
+    def _source(self, tokens: list[Token], i: int) -> int:
+        self.code(tokens[i].content, "", is_coloured=False)
+        return i + 1
+
+    def code(self, code: str, language: str, *, is_coloured: bool = True) -> None:
+        self._item_is_open = False
+        self._begin(self._code_block(language or "text"), self._code_chars("text"))
+        parts = highlight(code, language) if is_coloured else ((code, "text"),)
+        for text, role in parts:
+            self._code_text(text, self._code_chars(role))
+        self.close_code()
+
+    def _code_text(self, text: str, chars: QTextCharFormat) -> None:
+        for n, line in enumerate(text.split("\n")):
+            if n:
+                self.code_line()
+            self.code_rest(line, chars)
+
+    def code_line(self) -> None:
+        """Begins the next line of code."""
+        self.cursor.insertBlock(self._code_block(None), self._code_chars("text"))
+
+    def code_rest(self, text: str, chars: QTextCharFormat | None = None) -> None:
+        """Text of the current line, in further blocks where it is long beyond all measure."""
+        chars = chars or self._code_chars("text")
+        free = markdown.PIECE - self.cursor.positionInBlock()
+        while len(text) > free:
+            self.cursor.insertText(text[:free], chars)
+            text, free = text[free:], markdown.PIECE
+            block = self._code_block(None)
+            block.setProperty(CODE_GOES_ON, True)
+            self.cursor.insertBlock(block, chars)
+        if text:
+            self.cursor.insertText(text, chars)
+
+    def close_code(self) -> None:
+        """The last line of code keeps the room for the card's lower edge."""
+        block = self.cursor.blockFormat()
+        block.setBottomMargin(CODE_BOTTOM + 14)
+        self.cursor.setBlockFormat(block)
+
+    def reopen_code(self) -> None:
+        block = self.cursor.blockFormat()
+        block.setBottomMargin(0)
+        self.cursor.setBlockFormat(block)
+
+    def _code_chars(self, role: str) -> QTextCharFormat:
+        return self._styles.chars(READING - 2, 400, role, True)
+
+    def _code_block(self, language: str | None) -> QTextBlockFormat:
+        """A block of code; with a language it is the first, and has room for the card's head."""
+        inset = self._inset()
+        made = self._block(top=0, bottom=0, height=118)
+        made.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
+        made.setLeftMargin(inset + CODE_PAD)
+        made.setRightMargin(CODE_PAD)
+        made.setProperty(CODE, float(inset))
+        if language is not None:
+            made.setProperty(CODE_HEAD_OF, language[:40])
+            made.setTopMargin(CODE_HEAD + CODE_TOP + 14)
+        return made
+
+    # ---- tables
+    def _table(self, tokens: list[Token], i: int) -> int:
+        end = next(n for n in range(i, len(tokens)) if tokens[n].type == "table_close") + 1
+        found = markdown.table(tokens[i:end], self._source_lines)
+        if found is None:
+            first, last = tokens[i].map or (0, 0)
+            self.code("\n".join(self._source_lines[first:last]).rstrip(), "", is_coloured=False)
+            return end
+        self._item_is_open = False
+        self._write_table(found)
+        return end
+
+    def _write_table(self, found: markdown.Table) -> None:
+        if self.is_fresh:
+            self._first_at_top(QTextBlockFormat())
+            self._collapse()
+        made = self.cursor.insertTable(len(found.rows), len(found.alignments), self._table_format())
+        for r, row in enumerate(found.rows):
+            for c, content in enumerate(row):
+                cell = made.cellAt(r, c)
+                cell.setFormat(_cell_format(is_head=r == 0, is_first=c == 0))
+                self.cursor = cell.firstCursorPosition()
+                self._cell(content, found.alignments[c], is_head=r == 0)
+        self.cursor = made.lastCursorPosition()
+        self.cursor.setPosition(made.lastPosition() + 1)
+        self.is_fresh = True
+
+    def _table_format(self) -> QTextTableFormat:
+        made = QTextTableFormat()
+        made.setBorder(0)
+        made.setCellSpacing(0)
+        made.setCellPadding(0)
+        made.setTopMargin(6)
+        made.setBottomMargin(12)
+        made.setLeftMargin(self._inset())
+        made.setHeaderRowCount(1)
+        made.setBorderCollapse(True)
+        return made
+
+    def _cell(self, content: str, alignment: str, *, is_head: bool) -> None:
+        block = QTextBlockFormat()
+        block.setLineHeight(112, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        if alignment in ("right", "center"):
+            block.setAlignment(
+                Qt.AlignmentFlag.AlignRight
+                if alignment == "right"
+                else Qt.AlignmentFlag.AlignHCenter
+            )
+        chars = self._styles.chars(READING - 1, 600 if is_head else 400)
+        for n, piece in enumerate(markdown.pieces(content)):
+            if n:
+                self.cursor.insertBlock(block, chars)
+            else:
+                self.cursor.setBlockFormat(block)  # setBlockCharFormat would undo the cell's
+            self._inline(piece, chars)
+
+    # ---- blocks
+    def _depth(self) -> int:
+        return min(len(self.lists), DEEPEST)
+
+    def _inset(self) -> int:
+        """How far in code and tables stand; they have no list of Qt's to do it."""
+        return QUOTE_STEP * min(self.quotes, DEEPEST) + step_width() * self._depth()
+
+    def _block(self, top: float = 0.0, bottom: float = 10.0, height: int = 132) -> QTextBlockFormat:
+        made = QTextBlockFormat()
+        made.setTopMargin(top)
+        made.setBottomMargin(bottom)
+        made.setLineHeight(height, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        if self.quotes:
+            levels = min(self.quotes, DEEPEST)
+            made.setLeftMargin(QUOTE_STEP * levels)
+            made.setProperty(QUOTE, levels)
+        return made
+
+    def _begin(self, block: QTextBlockFormat, chars: QTextCharFormat) -> None:
+        if self.is_fresh:
+            self._first_at_top(block)
+            self.cursor.setBlockFormat(block)
+            self.cursor.setBlockCharFormat(chars)
+        else:
+            self.cursor.insertBlock(block, chars)
+        self.is_fresh = False
+        self._item_is_open = False
+
+    def _first_at_top(self, block: QTextBlockFormat) -> None:
+        """Qt gives the first block of a document no top margin: code needs it for its head."""
+        if self.cursor.position() != 0:
+            return
+        frame = self.cursor.document().rootFrame()
+        wanted = CODE_HEAD + CODE_TOP if block.hasProperty(CODE) else 0
+        if frame.frameFormat().topMargin() != wanted:
+            changed = frame.frameFormat()
+            changed.setTopMargin(wanted)
+            frame.setFrameFormat(changed)
+
+    def _tiny(self) -> QTextCharFormat:
+        made = QTextCharFormat()
+        tiny: QFont = font()
+        tiny.setPixelSize(1)
+        made.setFont(tiny)
+        return made
+
+    def _collapse(self) -> None:
+        """The empty block that Qt keeps beside a table shall take no room."""
+        block = QTextBlockFormat()
+        block.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        self.cursor.setBlockFormat(block)
+        self.cursor.setBlockCharFormat(self._tiny())
+
+    # ---- text within a block
+    def _inline(self, content: str, base: QTextCharFormat) -> None:
+        run: list[str] = []  # neighbours of one look are inserted at once
+        stack = [base]
+        for token in markdown.inline(content, self._environment):
+            kind = token.type
+            if kind in ("text", "text_special"):
+                run.append(token.content)
+            elif kind in ("softbreak", "hardbreak"):
+                run.append(LINE_BREAK)
+            else:
+                self._flush(run, stack[-1])
+                self._inline_other(token, stack)
+        self._flush(run, stack[-1])
+
+    def _flush(self, run: list[str], chars: QTextCharFormat) -> None:
+        text = "".join(run)
+        run.clear()
+        if "://" not in text or chars.isAnchor():
+            if text:
+                self.cursor.insertText(text, chars)
+            return
+        for part, address in markdown.split_addresses(text):
+            self.cursor.insertText(part, _link(chars, address) if address else chars)
+
+    def _inline_other(self, token: Token, stack: list[QTextCharFormat]) -> None:
+        kind = token.type
+        if kind == "code_inline":
+            self.cursor.insertText(token.content, self._inline_code(stack[-1]))
+        elif kind == "image":  # never fetched: its words, as a link to it
+            source = str(token.attrGet("src") or "")
+            self.cursor.insertText(token.content or source, _link(stack[-1], source))
+        elif kind == "link_open":
+            stack.append(_link(stack[-1], str(token.attrGet("href") or "")))
+        elif kind in _EMPHASIS:
+            made = QTextCharFormat(stack[-1])
+            _EMPHASIS[kind](made)
+            stack.append(made)
+        elif token.nesting < 0 and len(stack) > 1:
+            stack.pop()
+
+    def _inline_code(self, around: QTextCharFormat) -> QTextCharFormat:
+        made = QTextCharFormat(self._styles.chars(READING - 2, 500, "text", True))
+        made.setProperty(INLINE_CODE, True)
+        if around.isAnchor():
+            made.setAnchor(True)
+            made.setAnchorHref(around.anchorHref())
+            made.setForeground(around.foreground())
+        return made
+
+
+_EMPHASIS = {
+    "strong_open": lambda chars: chars.setFontWeight(650),
+    "em_open": lambda chars: chars.setFontItalic(True),
+    "s_open": lambda chars: chars.setFontStrikeOut(True),
+}
+
+
+def _link(around: QTextCharFormat, address: str) -> QTextCharFormat:
+    made = QTextCharFormat(around)
+    if markdown.is_safe_link(address):
+        made.setAnchor(True)
+        made.setAnchorHref(address)
+        made.setForeground(color("accent"))
+        made.setFontUnderline(True)
+    return made
+
+
+def _cell_format(*, is_head: bool, is_first: bool) -> QTextTableCellFormat:
+    made = QTextTableCellFormat()
+    made.setTopPadding(6)
+    made.setBottomPadding(6)
+    made.setLeftPadding(0 if is_first else 16)
+    made.setRightPadding(16)
+    made.setBottomBorder(1)
+    made.setBottomBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+    made.setBottomBorderBrush(color("control" if is_head else "line"))
+    return made
+
+
+def _with_last(parts: Iterator[str]) -> Iterator[tuple[str, bool]]:
+    """(part, is it the last) of an iterator that has at least one."""
+    held = next(parts)
+    for part in parts:
+        yield held, False
+        held = part
+    yield held, True
+
+
+# Token kind -> how it is written; each gives the index of the token to go on with.
+_HANDLERS = {
+    "paragraph_open": Writer._paragraph,
+    "heading_open": Writer._heading,
+    "hr": Writer._rule,
+    "blockquote_open": Writer._quote_open,
+    "blockquote_close": Writer._quote_close,
+    "bullet_list_open": Writer._list_open,
+    "ordered_list_open": Writer._list_open,
+    "list_item_open": Writer._item_open,
+    "bullet_list_close": Writer._list_close,
+    "ordered_list_close": Writer._list_close,
+    "fence": Writer._fence,
+    "code_block": Writer._fence,
+    "table_open": Writer._table,
+    markdown.SOURCE: Writer._source,
+}
+
+
+def write_plain(document: QTextDocument, text: str) -> None:
+    """A text exactly as typed: every line a block, nothing interpreted."""
+    prepare(document)
+    cursor = QTextCursor(document)
+    chars = styles().chars()
+    block = QTextBlockFormat()
+    block.setLineHeight(132, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+    cursor.beginEditBlock()
+    cursor.setBlockFormat(block)
+    cursor.setBlockCharFormat(chars)
+    for n, line in enumerate(text.split("\n")):
+        for m, at in enumerate(range(0, max(len(line), 1), markdown.PIECE)):
+            if n or m:
+                cursor.insertBlock(block, chars)
+            cursor.insertText(line[at : at + markdown.PIECE], chars)
+    cursor.endEditBlock()
