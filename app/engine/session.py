@@ -46,7 +46,11 @@ _NATIVE_ERRORS: tuple[type[BaseException], ...] = tuple(
     )
     if hasattr(native, name)
 )  # fmt: skip
-_RUN_ERRORS = (RuntimeError, MemoryError, *_NATIVE_ERRORS)  # I/O binding raises the plain one
+_RUN_ERRORS: tuple[type[BaseException], ...] = (  # I/O binding raises the plain one
+    RuntimeError,
+    MemoryError,
+    *_NATIVE_ERRORS,
+)
 _MEMORY_WORDS = ("failed to allocate", "bad allocation", "bad_alloc", "out of memory")
 
 

@@ -22,7 +22,7 @@ from app.engine.model import Model
 from app.engine.tensors import Tensor
 
 UNKNOWN = "\ufffd"
-_LONGEST_CHARACTER = 4  # bytes of a UTF-8 character, hence tokens that it may be spread over
+_LONGEST_START = 3  # bytes of a UTF-8 character that is not complete, hence tokens at most
 
 Ids = NDArray[np.int32]
 
@@ -176,25 +176,30 @@ class TokenizerStream:
         ):
             return ""
         self._held.append(number)
-        piece = self._piece()
-        if piece.endswith(UNKNOWN) and len(self._held) < _LONGEST_CHARACTER:
-            return ""
-        self._shown, self._held = self._held, []
-        return piece
+        is_open = self._piece(self._held).endswith(UNKNOWN)
+        return self._show(len(self._held) - (_LONGEST_START if is_open else 0))
 
     def flush(self) -> str:
         """What is held back, at the end of the text: U+FFFD for what never became complete."""
-        piece = self._piece() if self._held else ""
-        self._shown, self._held = [], []
+        piece = self._show(len(self._held))
+        self._shown = []
         return piece
 
-    def _piece(self) -> str:
-        """Text of the held ids after that of the ids before them (a space may depend on these)."""
+    def _show(self, count: int) -> str:
+        if count <= 0:
+            return ""
+        ids, self._held = self._held[:count], self._held[count:]
+        piece = self._piece(ids)
+        self._shown = ids
+        return piece
+
+    def _piece(self, ids: list[int]) -> str:
+        """Text of the ids after that of the ids before them (a space may depend on these)."""
         before = self._tokenizer._decode(self._shown)
-        whole = self._tokenizer._decode(self._shown + self._held)
+        whole = self._tokenizer._decode(self._shown + ids)
         if whole.startswith(before):
             return whole[len(before) :]
-        return self._tokenizer._decode(self._held)
+        return self._tokenizer._decode(ids)
 
 
 class _PlainTokenizer:

@@ -97,7 +97,7 @@ def test_a_stop_while_decoding_keeps_the_text(model, generator_for):
 
 @pytest.mark.parametrize("after", range(1, 40, 6))
 def test_a_stop_from_another_thread_at_any_token(after, model, generator_for):
-    """The other thread waits for the count of tokens, not for time; where the run is then, is luck."""
+    """The other thread waits for a count of tokens; where the run is then, is luck."""
     generator = generator_for(model, chunk_size=3)
     stop = og.Stop()
     generator.use_stop(stop)
