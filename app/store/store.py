@@ -279,24 +279,13 @@ class Store:
         The last letters of each word may be missing. When no word begins so, any message that
         contains the text as it stands is taken: scripts without spaces have no words to index.
         """
-        words = " ".join('"' + word.replace('"', '""') + '"*' for word in text.split())
-        if not words:
+        text = _writable(text).replace("\0", " ").strip()
+        if not text:
             return []
-        rows = self._read(
-            _FOUND.format("snippet(word, 0, '', '', '…', 16)", "word MATCH ?", "rank"), words, limit
-        )
+        words = " ".join('"' + word.replace('"', '""') + '"*' for word in text.split())
+        rows = self._read(_WITH_WORDS, words, limit)
         if not rows:
-            pattern = "%" + _escape_like(text.strip()) + "%"
-            rows = self._read(
-                _FOUND.format(
-                    "substr(part.text, max(1, instr(lower(part.text), lower(?)) - 40), 120)",
-                    "part.is_searchable AND part.text LIKE ? ESCAPE '\\'",
-                    "message.id DESC",
-                ),
-                text.strip(),
-                pattern,
-                limit,
-            )
+            rows = self._read(_WITH_TEXT, text, "%" + _escape_like(text) + "%", limit)
         return [(row[0], row[1], row[2]) for row in rows]
 
     # ---- inside
@@ -355,13 +344,20 @@ class Store:
                 )
 
 
-_FOUND = """
-SELECT message.conversation_id, message.id, {}
-FROM word JOIN part ON part.id = word.rowid
+_WHERE_FOUND = """
 JOIN message ON message.id = part.message_id
 JOIN conversation ON conversation.id = message.conversation_id
-WHERE {} AND message.deleted_at IS NULL AND conversation.deleted_at IS NULL
-ORDER BY {} LIMIT ?
+WHERE message.deleted_at IS NULL AND conversation.deleted_at IS NULL
+"""
+_WITH_WORDS = f"""
+SELECT message.conversation_id, message.id, snippet(word, 0, '', '', '…', 16)
+FROM word JOIN part ON part.id = word.rowid {_WHERE_FOUND} AND word MATCH ? ORDER BY rank LIMIT ?
+"""
+_WITH_TEXT = f"""
+SELECT message.conversation_id, message.id,
+substr(part.text, max(1, instr(lower(part.text), lower(?)) - 40), 120)
+FROM part {_WHERE_FOUND} AND part.is_searchable AND part.text LIKE ? ESCAPE '\\'
+ORDER BY message.id DESC LIMIT ?
 """
 
 
