@@ -17,6 +17,7 @@ class ProblemPage(QWidget):
         super().__init__()
         self.setObjectName("problem")
         self._card: NoticeCard | None = None
+        self._notice: Notice | None = None
         column = QWidget()
         column.setMaximumWidth(READING_WIDTH)
         self._slot = QVBoxLayout()
@@ -27,6 +28,7 @@ class ProblemPage(QWidget):
         row.addStretch(1)
 
     def set_notice(self, notice: Notice) -> None:
+        self._notice = notice
         if self._card is not None:
             self._slot.removeWidget(self._card)
             self._card.hide()
@@ -34,6 +36,9 @@ class ProblemPage(QWidget):
         self._card = NoticeCard(notice)
         self._card.action.connect(self.action)
         self._slot.addWidget(self._card)
+
+    def notice(self) -> Notice | None:
+        return self._notice
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter(self).fillRect(self.rect(), color("canvas"))

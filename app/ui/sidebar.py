@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
+    QToolButton,
     QWidget,
 )
 
@@ -250,6 +251,8 @@ class Sidebar(QWidget):
         self.search.setAccessibleName("Search chats")
         self.search.setClearButtonEnabled(True)
         self.search.addAction(icons.icon("search"), QLineEdit.ActionPosition.LeadingPosition)
+        for inner in self.search.findChildren(QToolButton):
+            inner.setAccessibleName("Clear the search")
         head = QWidget()
         head.setFixedHeight(H_BAR)
         box(
