@@ -28,8 +28,9 @@ _NAMES = {"cpu": CPU, "cuda": CUDA, "webgpu": WEBGPU}
 _DEVICE_TYPES = {CPU: "CPU", CUDA: "CUDA", WEBGPU: "WebGPU"}
 
 
-def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any]:
-    """The `providers` argument of InferenceSession; a plug-in is added to `options` instead.
+def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any] | None:
+    """The `providers` argument of InferenceSession; None if a plug-in was added to `options`,
+    which onnxruntime would drop for any argument.
 
     A provider that does not work here is left out with a line in the log that says why.
     """
@@ -42,6 +43,7 @@ def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any]:
             log.warning("%s is not used: %s", provider.name, why_not)
         elif provider.name == "webgpu":
             options.add_provider_for_devices(_webgpu_devices(), dict(provider.options))
+            return None
         else:
             chosen.append((_NAMES[provider.name], dict(provider.options)))
     return [*chosen, CPU]
