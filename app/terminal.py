@@ -56,7 +56,7 @@ def printer() -> Iterator[Any]:
         if was_thought and not is_thought:
             sys.stdout.write("\n\n")
         was_thought = is_thought
-        shown = _harmless(text) if is_terminal else text
+        shown = harmless(text) if is_terminal else text
         sys.stdout.write(dim(shown) if is_thought else shown)
         sys.stdout.flush()
 
@@ -67,7 +67,7 @@ def printer() -> Iterator[Any]:
         sys.stdout.flush()
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Without what would steer the terminal: an answer is foreign text."""
     return "".join(
         letter if letter in "\n\t" or letter.isprintable() or ord(letter) > 0x9F else "\ufffd"
