@@ -1,6 +1,8 @@
 """Shared by all tests: Qt draws offscreen, the folder of models made for tests, no silent skips."""
 
+import hashlib
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -27,6 +29,37 @@ def starter_gguf() -> Path:
     if not path.exists():
         pytest.skip("the starter model is missing: python packaging/setup/starter.py")
     return path
+
+
+@pytest.fixture(scope="session")
+def starter_int8(starter_gguf: Path) -> Path:
+    """The starter model as a model folder with 8-bit weights, converted by today's importer."""
+    return _converted(starter_gguf, "int8")
+
+
+@pytest.fixture(scope="session")
+def starter_fp32(starter_gguf: Path) -> Path:
+    """The starter model as a model folder with exact weights."""
+    return _converted(starter_gguf, "fp32")
+
+
+def _converted(source: Path, precision: str) -> Path:
+    """Kept between runs, until the importer changes."""
+    from app.convert import import_gguf
+
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256(str(source.stat().st_size).encode())
+    for file in sorted((root / "app" / "convert").rglob("*.py")):
+        digest.update(file.read_bytes())
+    cache = root / "build" / "converted"
+    folder = cache / digest.hexdigest()[:12] / f"{source.stem.split('.')[0]}-{precision}"
+    if not folder.exists():
+        for old in cache.glob("*"):
+            if old != folder.parent:
+                shutil.rmtree(old, ignore_errors=True)
+        for _ in import_gguf(source, folder, precision=precision):
+            pass
+    return folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

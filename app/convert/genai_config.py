@@ -1,14 +1,15 @@
 """A Decoder as genai_config.json: where things are in the folder, and how to sample by default."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from app.convert.decoder import Decoder
 from app.convert.tokenizer import Vocabulary
 
-# For a chat. GGUF carries no sampling advice. Temperature below one and a nucleus keep small
-# models from drifting into unlikely words (measured advice of the makers of small models is
-# between 0.2 and 0.8), top_k bounds the work and the tail, and a slight repetition penalty stops
-# the loops that models of this size fall into without hurting code and lists.
+# For a chat, where the file gives no advice of its own. A temperature below one and a nucleus keep
+# small models from drifting into unlikely words (their makers advise 0.2 to 0.8), top_k bounds
+# the tail, and a slight repetition penalty stops the loops that models of this size fall into
+# without hurting code and lists.
 SEARCH = {
     "do_sample": True,
     "temperature": 0.6,
@@ -16,9 +17,24 @@ SEARCH = {
     "top_k": 40,
     "repetition_penalty": 1.05,
 }
+ADVICE = {
+    "temperature": "general.sampling.temp",
+    "top_p": "general.sampling.top_p",
+    "top_k": "general.sampling.top_k",
+    "repetition_penalty": "general.sampling.penalty_repeat",
+}
 
 
-def genai_config(decoder: Decoder, vocabulary: Vocabulary) -> dict[str, Any]:
+def search(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults, and what the file advises instead; a chat always samples."""
+    advice = {option: metadata.get(key) for option, key in ADVICE.items()}
+    usable = {option: v for option, v in advice.items() if isinstance(v, int | float) and v > 0}
+    return {**SEARCH, **usable}
+
+
+def genai_config(
+    decoder: Decoder, vocabulary: Vocabulary, metadata: Mapping[str, Any]
+) -> dict[str, Any]:
     ends = list(vocabulary.ends)
     padding = vocabulary.padding
     if padding is None:
@@ -54,7 +70,7 @@ def genai_config(decoder: Decoder, vocabulary: Vocabulary) -> dict[str, Any]:
             },
         },
         "search": {
-            **SEARCH,
+            **search(metadata),
             "max_length": decoder.context_length,
             "min_length": 0,
             "num_beams": 1,

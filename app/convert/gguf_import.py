@@ -46,7 +46,8 @@ def import_gguf(
                     folder / "tokenizer_config.json",
                     tokenizer.tokenizer_config(vocabulary, decoder.context_length),
                 )
-                _write_json(folder / "genai_config.json", genai_config(decoder, vocabulary))
+                config = genai_config(decoder, vocabulary, file.metadata)
+                _write_json(folder / "genai_config.json", config)
     yield Progress(total, total, text)
 
 

@@ -132,11 +132,11 @@ def eight_bit(
     """Rows as 8-bit blocks around 128: quants (rows, K/32 * 32) and scales (rows, K/32)."""
     values = decoded(blocks, type)
     values = values.reshape(len(values), -1, BLOCK)
-    heads = blocks.reshape(*values.shape[:2], -1)  # sensible for the formats with blocks of 32
     if type in EXACT_TYPES:
-        scales = _halves(heads)[..., 0]
+        scales = _halves(blocks, values.shape[1])[..., 0]
     elif type in STEPPED_TYPES:
-        scales = _fitting_scales(values, _halves(heads), STEPPED_TYPES[type])
+        halves = _halves(blocks, values.shape[1])
+        scales = _fitting_scales(values, halves, STEPPED_TYPES[type])
     else:
         scales = np.abs(values).max(axis=-1) / np.float32(127)
     safe = np.where(scales == 0, np.float32(1), scales)[..., None]
@@ -144,9 +144,10 @@ def eight_bit(
     return quants.astype(np.uint8).reshape(len(values), -1), scales
 
 
-def _halves(heads: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The float16 numbers in front of each block, two of them: (rows, blocks, 2)."""
-    return np.ascontiguousarray(heads[..., :4]).view("<f2").astype(np.float32)
+def _halves(blocks: NDArray[np.uint8], count: int) -> NDArray[np.float32]:
+    """The first two float16 numbers of each of `count` blocks in a row: (rows, count, 2)."""
+    heads = blocks.reshape(len(blocks), count, -1)[..., :4]
+    return np.ascontiguousarray(heads).view("<f2").astype(np.float32)
 
 
 def _fitting_scales(
