@@ -8,12 +8,14 @@ one that was stopped before the engine had been imported.
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from PySide6.QtCore import QElapsedTimer, QObject, Qt, QThread, QTimer, Signal, Slot
 
-from app.chat.events import Event, Failed, Finished, Request
+from app.chat.events import Event, Failed, Finished, Piece, Request
 from app.chat.messages import Options
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DRAIN_INTERVAL_MS = 33
+LETTERS_PER_DRAIN = 4096  # some 30,000 tokens a second: no model is so fast, a flood may be
 STACK_BYTES = 8 * 1024 * 1024  # macOS gives a thread half a megabyte, too little for ONNX Runtime
 
 
@@ -70,7 +73,8 @@ class EngineThread(QObject):
         super().__init__(parent)
         self._loop: EngineLoop | None = None
         self._waiting: list[Request] = []
-        self._own: list[Event] = []
+        self._backlog: deque[Event] = deque()
+        self._is_hurrying = False  # after a stop nobody reads along: all at once
         self._broken = ""
         self._is_closed = False
         self._since_drain = QElapsedTimer()
@@ -101,6 +105,7 @@ class EngineThread(QObject):
 
     def stop(self) -> None:
         """Ends the request in work, or those that wait for the engine. Harmless when idle."""
+        self._is_hurrying = True
         if self._loop is not None:
             self._loop.stop()
         waiting, self._waiting = self._waiting, []
@@ -124,13 +129,14 @@ class EngineThread(QObject):
         self._thread.quit()
         has_ended = self._thread.wait(timeout_ms)
         if has_ended and self._loop is not None:
+            self._is_hurrying = True
             self._drain()
         self._timer.stop()
         return has_ended
 
     def _answer_here(self, event: Event) -> None:
         """Answers without the engine, yet never inside the caller's own call."""
-        self._own.append(event)
+        self._backlog.append(event)
         self._on_ready()
 
     @Slot(object)
@@ -158,8 +164,31 @@ class EngineThread(QObject):
     @Slot()
     def _drain(self) -> None:
         self._since_drain.start()
-        batch, self._own = self._own, []
         if self._loop is not None:
-            batch = [*batch, *self._loop.drain()]
+            self._backlog.extend(self._loop.drain())
+        if self._is_hurrying:
+            batch = list(self._backlog)
+            self._backlog.clear()
+            self._is_hurrying = False
+        else:
+            batch = take(self._backlog, LETTERS_PER_DRAIN)
+        if self._backlog:
+            self._timer.start(DRAIN_INTERVAL_MS)
         if batch:
             self.events.emit(batch)
+
+
+def take(backlog: deque[Event], letters: int) -> list[Event]:
+    """The first events, with at most so much text: a flood is shown as fast as can be read, and
+    the window stays awake. A piece of many tokens is cut, its ids in proportion."""
+    batch: list[Event] = []
+    while backlog and letters > 0:
+        event = backlog.popleft()
+        if isinstance(event, Piece) and len(event.text) > letters:
+            ids = round(len(event.token_ids) * letters / len(event.text))
+            rest = replace(event, text=event.text[letters:], token_ids=event.token_ids[ids:])
+            backlog.appendleft(rest)
+            event = replace(event, text=event.text[:letters], token_ids=event.token_ids[:ids])
+        letters -= len(event.text) if isinstance(event, Piece) else 0
+        batch.append(event)
+    return batch

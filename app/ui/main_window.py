@@ -489,7 +489,9 @@ class MainWindow(QMainWindow):
             if focused is not None and (area is focused or area.isAncestorOf(focused))
         ]
         place = (inside[0] + step) % len(shown) if inside else 0
-        shown[place][1].setFocus(Qt.FocusReason.ShortcutFocusReason)
+        target = shown[place][1]
+        if target is not None:
+            target.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     @Slot()
     def _larger(self) -> None:

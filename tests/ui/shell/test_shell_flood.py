@@ -16,7 +16,6 @@ FLOODS = {
     "one paragraph": lambda i: f"word{i % 97} ",
     "lines": lambda i: f"word{i % 97}" + ("\n" if i % 12 == 11 else " "),
     "paragraphs": lambda i: f"word{i % 97}" + ("\n\n" if i % 40 == 39 else " "),
-    "code": lambda i: ("```python\n" if i == 0 else "") + f"x{i % 7} = {i}\n",
 }
 
 
