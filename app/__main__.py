@@ -26,7 +26,7 @@ from app.settings import Settings
 from app.store.store import Store, StoreError, set_aside
 from app.ui import icons, log, notices, theme
 from app.ui.chat_controller import ChatController
-from app.ui.engine_thread import EngineThread
+from app.ui.engine_thread import EngineThread, MakeLoop
 from app.ui.job import StoreJob
 from app.ui.main_window import MainWindow
 from app.ui.model_controller import ModelController
@@ -42,12 +42,15 @@ SMOKE_QUESTION = "Say hello in one short sentence."
 SMOKE_LIMIT_MS = 180_000
 
 
-def make_loop(on_ready: Callable[[], None], /) -> "EngineLoop":
-    """Runs on the engine's thread: these imports bring ONNX Runtime."""
-    from app.chat.loop import EngineLoop
-    from app.chat.session import ChatSession
+def real_loop(settings: Settings) -> MakeLoop:
+    def make(on_ready: Callable[[], None], /) -> "EngineLoop":
+        """Runs on the engine's thread: these imports bring ONNX Runtime."""
+        from app.chat.loop import EngineLoop
+        from app.chat.session import ChatSession
 
-    return EngineLoop(ChatSession(), on_ready)
+        return EngineLoop(ChatSession(threads=settings.threads), on_ready)
+
+    return make
 
 
 class Application(QObject):
@@ -59,7 +62,7 @@ class Application(QObject):
         folders: paths.Folders,
         *,
         to_open: Sequence[str] = (),
-        make_loop: Callable[[Callable[[], None]], "EngineLoop"] = make_loop,
+        make_loop: MakeLoop | None = None,
     ) -> None:
         super().__init__()
         self._app, self._folders, self._to_open = app, folders, list(to_open)
@@ -69,7 +72,7 @@ class Application(QObject):
         theme.apply(app, theme.scheme_for(app, settings.theme))
         app.styleHints().colorSchemeChanged.connect(self._dress)
         self._applied = settings
-        self.engine = EngineThread(make_loop, self)
+        self.engine = EngineThread(make_loop or real_loop(settings), self)
         self.window = MainWindow(settings, folders)
         self.store: Store | None = None
         self.job: StoreJob | None = None

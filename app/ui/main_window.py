@@ -251,6 +251,7 @@ class MainWindow(QMainWindow):
     def _delete(self) -> None:
         if self._chat is not None and self._state.conversation_id is not None:
             self._chat.delete_chat(self._state.conversation_id)
+            self.page.composer.field.setFocus()
 
     @Slot()
     def _undo(self) -> None:
@@ -452,7 +453,8 @@ class MainWindow(QMainWindow):
         self._on_panels()
         if self.panels.is_shown(side):
             if self.panels.is_over():
-                self.panels.focus(side)
+                is_list = side == "sidebar"
+                (self.sidebar.list if is_list else self.inspector.options.prompt).setFocus()
         elif self.focusWidget() is None or not self.focusWidget().isVisible():
             self.page.composer.field.setFocus()
 

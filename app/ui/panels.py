@@ -124,10 +124,6 @@ class Panels(QWidget):
                 self._newest = side
         self._arrange()
 
-    def focus(self, side: Side) -> None:
-        self._panels[side].setFocus()
-        self._panels[side].focusNextChild()
-
     @Slot()
     def close_over(self) -> None:
         self._over = None

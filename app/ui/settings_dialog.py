@@ -3,16 +3,31 @@
 A change acts at once and is saved by who listens; there is nothing to confirm.
 """
 
+from collections.abc import Mapping
 from dataclasses import Field, fields, replace
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QComboBox, QDialog, QLineEdit, QSpinBox, QWidget
+from PySide6.QtWidgets import QDialog, QLineEdit, QSpinBox, QWidget
 
 from app.settings import Settings
 from app.ui import theme
-from app.ui.controls import HLine, Label, Switch, box, button
+from app.ui.controls import HLine, Label, Segmented, Switch, box, button
 from app.ui.theme import BODY, S2, S4, S5, SMALL, TITLE
+
+
+class ChoiceEdit(Segmented):
+    """One of a few, all of them to be seen."""
+
+    def __init__(self, choices: Mapping[str, str], value: str) -> None:
+        self._values = list(choices)
+        super().__init__([(words, None) for words in choices.values()], self._values.index(value))
+
+    def value(self) -> str:
+        return self._values[self.current()]
+
+    def choose(self, value: str) -> None:
+        self.group.button(self._values.index(value)).click()
 
 
 class SettingsDialog(QDialog):
@@ -66,12 +81,9 @@ class SettingsDialog(QDialog):
         """By what the field is: one of a few, yes or no, a number, a text."""
         value = getattr(self._settings, setting.name)
         if choices := setting.metadata.get("choices"):
-            combo = QComboBox()
-            for data, words in choices.items():
-                combo.addItem(words, data)
-            combo.setCurrentIndex(combo.findData(value))
-            combo.currentIndexChanged.connect(self._on_changed)
-            return combo
+            choice = ChoiceEdit(choices, value)
+            choice.changed.connect(self._on_changed)
+            return choice
         if isinstance(value, bool):
             switch = Switch(value, setting.metadata["label"])
             switch.toggled.connect(self._on_changed)
@@ -81,6 +93,7 @@ class SettingsDialog(QDialog):
             spin.setRange(*setting.metadata.get("between", (0, 2**31 - 1)))
             spin.setValue(value)
             spin.setFixedSize(theme.u(84), theme.H_CONTROL)
+            spin.lineEdit().setTextMargins(0, 0, 5, 0)
             spin.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             spin.setKeyboardTracking(False)
             spin.valueChanged.connect(self._on_changed)
@@ -99,8 +112,8 @@ class SettingsDialog(QDialog):
 
 
 def _value_of(editor: QWidget) -> Any:
-    if isinstance(editor, QComboBox):
-        return editor.currentData()
+    if isinstance(editor, ChoiceEdit):
+        return editor.value()
     if isinstance(editor, Switch):
         return editor.isChecked()
     if isinstance(editor, QSpinBox):
