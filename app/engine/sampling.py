@@ -80,7 +80,8 @@ def draw(found: Candidates, random: np.random.RandomState) -> int:
 
 
 def _weights(scores: Logits, highest: np.float32, temperature: float) -> Logits:
-    weights: Logits = np.exp((scores - highest) / np.float32(temperature))
+    with np.errstate(over="ignore"):  # a banned score may become -inf, which weighs nothing
+        weights: Logits = np.exp((scores - highest) / np.float32(temperature))
     return weights
 
 
