@@ -19,6 +19,7 @@ from app.ui import theme
 from app.ui.chat_state import ChatState, SendMode, short_count
 from app.ui.controls import Chip, IconButton, Label, Meter, Panel, Ring, box, painter, tone_of
 from app.ui.items import Notice
+from app.ui.model_card import ModelCard
 from app.ui.notice import NoticeCard
 from app.ui.theme import CAPTION, R_PANEL, READING_WIDTH, S3, SMALL, color
 
@@ -54,6 +55,10 @@ class InputField(QPlainTextEdit):
     def restyle(self) -> None:
         self.setFont(theme.reading_font())
         self._fit()
+
+    def set_placeholder(self, text: str) -> None:
+        self.setPlaceholderText(text)
+        self.viewport().update()  # Qt repaints only when the placeholder comes or goes
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         self._is_composing = bool(event.preeditString())
@@ -197,6 +202,7 @@ class Composer(QWidget):
     model_menu_requested = Signal()
     edit_last_requested = Signal()
     notice_action = Signal(str)
+    cancel_requested = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -207,6 +213,7 @@ class Composer(QWidget):
         self.model_chip.setObjectName("model")
         self.send_button = SendButton()
         self.meter = ContextMeter()
+        self.progress = ModelCard()  # of an import, while the page shows a chat
         self._hint = Label("", CAPTION, "faint")
         self._hint.setObjectName("hint")
         self._warning = Label("Answers can be wrong. Check what matters.", CAPTION, "faint")
@@ -236,7 +243,7 @@ class Composer(QWidget):
         column.setMaximumWidth(READING_WIDTH + 28)
         column.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self._notice_slot = QVBoxLayout()
-        box("v", self._notice_slot, self._card, 6, hints, spacing=0, into=column)
+        box("v", self.progress, self._notice_slot, self._card, 6, hints, spacing=0, into=column)
         row = box("h", margins=(10, 8, 10, 9), spacing=0, into=self)
         row.addStretch(1)
         row.addWidget(column, 1000)
@@ -248,6 +255,7 @@ class Composer(QWidget):
         self.field.textChanged.connect(self._on_text)
         self.send_button.clicked.connect(self._on_button)
         self.model_chip.clicked.connect(self.model_menu_requested)
+        self.progress.cancel_requested.connect(self.cancel_requested)
         self._flash.timeout.connect(self._calm)
 
     # ---- values in
@@ -255,7 +263,9 @@ class Composer(QWidget):
     def set_state(self, state: ChatState) -> None:
         self._state = state
         model = state.model
-        self.field.setPlaceholderText(state.placeholder)
+        self.field.set_placeholder(state.placeholder)
+        self.progress.set_model(model)
+        self.progress.setVisible(model.importing is not None and state.has_messages)
         self.field.send_with = state.send_with
         self.field.setEnabled(state.is_store_open)
         self._hint.setText(state.hint)

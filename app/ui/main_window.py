@@ -114,6 +114,7 @@ class MainWindow(QMainWindow):
         sidebar.searched.connect(chat.search)
         self.inspector.options_changed.connect(chat.change_options)
         page.first_run.cancel_requested.connect(models.cancel_import)
+        page.composer.cancel_requested.connect(models.cancel_import)
         chat.set_send_with(self._settings.send_with)
         chat.set_model_state(models.state)
         chat.start()

@@ -91,7 +91,8 @@ class ModelController(QObject):
     def load(self, path: str) -> None:
         self._load(path, is_needed=False)
 
-    def _load(self, path: str, *, is_needed: bool) -> None:
+    def _load(self, path: str, *, is_needed: bool, may_interrupt: bool = True) -> None:
+        """`may_interrupt`: a person asked just now, so an answer that is written ends here."""
         from app.library.models import inspect
 
         try:
@@ -105,7 +106,8 @@ class ModelController(QObject):
             return
         if not is_needed and self._state.phase == "ready" and self._state.path == str(folder.path):
             return
-        self.about_to_load.emit()
+        if may_interrupt:
+            self.about_to_load.emit()
         if self._state.phase == "loading":
             self._engine.stop()
         self._wanted = str(folder.path)
@@ -196,7 +198,7 @@ class ModelController(QObject):
     @Slot(object)
     def _on_imported(self, path: Path) -> None:
         self._end_import()
-        self.load(str(path))
+        self._load(str(path), is_needed=False, may_interrupt=False)
 
     @Slot(str)
     def _on_import_failed(self, message: str) -> None:

@@ -337,3 +337,39 @@ def test_an_exception_in_the_window_is_told_once_and_logged(
     assert is_plain(desk.notice())
     assert "a fault of ours" not in desk.notice().text
     assert "a fault of ours" in caplog.text
+
+
+def test_an_import_beside_a_chat_shows_its_progress_and_interrupts_nothing(
+    desk: Any, folders: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: Any
+) -> None:
+    from app.convert.progress import Progress
+    from app.library import models
+
+    importing, writing = holds(), holds()
+    made = folders.models / "added"
+
+    class Never:
+        def is_set(self) -> bool:
+            return False
+
+    def slow(source: Path, destination: Path, *, precision: str) -> Any:
+        yield Progress(1, 2, "Reading the weights")
+        importing.wait(Never())
+        shutil.copytree(folders.models / "tiny-llama", made)
+        return made
+
+    monkeypatch.setattr(models, "import_model", slow)
+    desk.session.will_answer("Half", writing, " and half")
+    desk.say("Go")
+    desk.until(lambda: desk.texts()[-1:] == ["Half"])
+    desk.models.open(str(tmp_path / "big.gguf"))
+    desk.until(lambda: desk.composer.progress.isVisible())
+    importing.release()
+    desk.until(lambda: desk.chat.state.model.importing is None)
+    assert not desk.composer.progress.isVisible()
+    assert desk.chat.state.is_writing
+    writing.release()
+    desk.until_written()
+    assert desk.texts()[-1] == "Half and half"
+    desk.until(lambda: desk.chat.state.model.name == "added")
+    desk.until_ready()
