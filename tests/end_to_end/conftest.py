@@ -190,7 +190,7 @@ class Window:
 
     def appear(self) -> "Window":
         """Waits for the window, and gives it the keyboard."""
-        search = ["xdotool", "search", "--onlyvisible", "--name", "^Inglenook"]
+        search = ["xdotool", "search", "--onlyvisible", "--name", "Inglenook$"]
 
         def shown() -> str:
             done = subprocess.run(
@@ -265,7 +265,8 @@ class Window:
 
     def resize(self, width: int, height: int) -> None:
         self.desktop.do("windowmove", self.id, 20, 40)
-        self.desktop.do("windowsize", "--sync", self.id, width, height)
+        self.desktop.do("windowsize", self.id, width, height)
+        self.wait_until(lambda: self.the(role="frame").box[2:] == [width, height], "the new size")
 
     def picture(self) -> Image.Image:
         """The inside of the window."""
@@ -365,7 +366,7 @@ def open_window(desktop: Desktop, tmp_path: Path) -> Iterator[Callable[..., Wind
 def save_picture(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Renews a picture in docs/screenshots, in both sizes; only with --screenshots."""
 
-    def save(window: Window, name: str) -> None:
+    def save(window: Window, name: str, *, is_still: bool = True) -> None:
         if not request.config.getoption("--screenshots"):
             return
         folder = ROOT / "docs" / "screenshots"
@@ -373,7 +374,8 @@ def save_picture(request: pytest.FixtureRequest) -> Callable[..., None]:
         for width, height in ((900, 600), (1440, 900)):
             window.resize(width, height)
             path = folder / f"{name}-{width}x{height}.png"
-            settled(window).save(path, optimize=True)
+            picture = settled(window) if is_still else window.picture()
+            picture.save(path, optimize=True)
 
     return save
 
