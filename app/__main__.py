@@ -8,6 +8,7 @@ was typed, the engine, what it still said, the store.
 import argparse
 import itertools
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -291,6 +292,7 @@ def _run(folders: paths.Folders, arguments: argparse.Namespace) -> int:
         return 1
     logs.start(folders.logs)
     log.route_qt_messages()
+    logging.getLogger("app").info("Inglenook %s starts", VERSION)
     instance = SingleInstance(folders.data)
     if not instance.is_first():
         if not instance.hand_over(opened):

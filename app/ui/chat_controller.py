@@ -489,6 +489,7 @@ class ChatController(QObject):
         self._keep(answer, STATES[event.reason], details)
 
     def _on_failed(self, answer: Answer, event: Failed) -> None:
+        log.warning("An answer failed (%s): %s", event.kind, event.message)
         tokens = len(answer.token_ids)
         is_shown = answer.conversation_id == self._shown
         if answer.is_empty and self._can_take_back(answer):

@@ -4,7 +4,7 @@ Follows one ChatState. What a person does leaves as signals with values; nothing
 store or an engine.
 """
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
     QFocusEvent,
     QFontMetrics,
@@ -83,6 +83,11 @@ class InputField(QPlainTextEdit):
         if pressed == Modifier.ControlModifier:
             return True
         return pressed == Modifier.NoModifier and self.send_with == "enter"
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        """Files are for the window, which says what it would do with them; text is for here."""
+        is_of_files = any(url.isLocalFile() for url in source.urls())
+        return not is_of_files and super().canInsertFromMimeData(source)
 
     @Slot()
     def _fit(self) -> None:

@@ -184,6 +184,7 @@ class ModelController(QObject):
         self.announced.emit(f"{model.name} is ready")
 
     def _on_load_failed(self, event: Failed) -> None:
+        log.warning("%s did not load (%s): %s", self._wanted, event.kind, event.message)
         name = self._state.name
         self._set(phase="failed", device="", context_length=0)
         self.notice_raised.emit(notices.load_failed(name, event.message))

@@ -14,13 +14,14 @@ from PySide6.QtCore import (
     Signal,
     Slot,
 )
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
     QFrame,
     QLineEdit,
     QListView,
+    QMenu,
     QStackedLayout,
     QStyle,
     QStyledItemDelegate,
@@ -153,6 +154,19 @@ class ChatListView(QListView):
 
     def is_renaming(self) -> bool:
         return self.state() == QAbstractItemView.State.EditingState
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        index = self.indexAt(event.pos())
+        chat = self._chats.chat_at(index)
+        if chat is None:
+            return
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction("Open", lambda: self.opened.emit(chat.id))
+        menu.addAction("Rename", lambda: self.edit(self._chats.index_of(chat.id)))
+        menu.addSeparator()
+        menu.addAction("Delete", lambda: self.delete_requested.emit(chat.id))
+        menu.popup(event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         chat = self.current_chat()
