@@ -4,8 +4,10 @@ onnxruntime.get_available_providers() tells what was compiled in, not what works
 that cannot start is dropped with a message on stderr only. So: look first, and compare afterwards.
 """
 
+import contextlib
 import ctypes
 import importlib
+import io
 import logging
 import os
 import sys
@@ -45,6 +47,7 @@ def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any] | No
             options.add_provider_for_devices(_webgpu_devices(), dict(provider.options))
             return None
         else:
+            _load_cuda()
             chosen.append((_NAMES[provider.name], dict(provider.options)))
     return [*chosen, CPU]
 
@@ -76,6 +79,14 @@ def placement(memory_info: Any) -> dict[str, Any]:
 
 def is_host(memory_info: Any) -> bool:
     return placement(memory_info) == {"device_type": "cpu"}
+
+
+def copy(source: Any, target: Any) -> None:
+    """Copy a tensor to, from or on a device; CUDA's own copies serve where it is built in."""
+    if "cuda" in (source.device_name(), target.device_name()):
+        target.update_inplace(source)
+    else:
+        onnxruntime.copy_tensors([source], [target])
 
 
 @cache
@@ -139,6 +150,15 @@ def _cuda_problem() -> str:
         return "no NVIDIA driver was found"
     status = driver.cuInit(0)
     return f"the NVIDIA driver answers with error {status}" if status else ""
+
+
+@cache
+def _load_cuda() -> None:
+    """NVIDIA's wheels are found only if loaded first; what is not there is told on stdout."""
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        onnxruntime.preload_dlls()
+    for line in told.getvalue().splitlines():
+        log.info("%s", line)
 
 
 @cache

@@ -27,7 +27,7 @@ class Model:
         return self._session
 
     def close(self) -> None:
-        """Give the weights' memory back; generators of this model stop working."""
+        """Give the weights' memory back, as soon as the model's generators are closed too."""
         self._session = None
 
     def __enter__(self) -> "Model":

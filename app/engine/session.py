@@ -167,7 +167,7 @@ class Session:
         if self.is_host(name):
             return host  # pages that nothing writes to are not even taken from the system
         tensor = self.tensor(name, shape)
-        onnxruntime.copy_tensors([host], [tensor])
+        devices.copy(host, tensor)
         return tensor
 
     def resize(self, name: str, tensor: Any, *, length: int, capacity: int) -> Any:
@@ -214,7 +214,7 @@ def to_numpy(tensor: Any) -> Array:
         host = onnxruntime.OrtValue.ortvalue_from_shape_and_type(
             tensor.shape(), tensor.element_type()
         )
-        onnxruntime.copy_tensors([tensor], [host])
+        devices.copy(tensor, host)
         tensor = host
     if tensor.element_type() == BFLOAT16:
         shape = tuple(tensor.shape())

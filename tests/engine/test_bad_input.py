@@ -300,6 +300,16 @@ def test_wrong_logits(open_model, generator_for, logits):
         generator.set_logits(logits)
 
 
+def test_logits_are_set_only_where_they_are_current(open_model, generator_for):
+    generator = generator_for(open_model("tiny-llama"))
+    generator.append_tokens([40, 41])
+    generator.generate_next_token()
+    with pytest.raises(og.EngineError, match="not computed"):
+        generator.set_logits(np.zeros(512))
+    generator.get_logits()
+    generator.set_logits(np.zeros(512))
+
+
 def test_logits_of_any_shape_and_order_are_taken(open_model, generator_for):
     generator = generator_for(open_model("tiny-llama"))
     generator.append_tokens([40, 41])

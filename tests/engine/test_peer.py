@@ -130,8 +130,7 @@ def test_text_is_tokenized_alike(data_folder):
 
 
 @pytest.mark.starter
-def test_the_starter_model_in_fp32_writes_the_same_text(request):
-    starter_fp32 = request.getfixturevalue("starter_fp32")
+def test_the_starter_model_in_fp32_writes_the_same_text(starter_fp32):
     ours, our_logits = run(og, starter_fp32, "The capital of France is", steps=24, do_sample=False)
     theirs, their_logits = run(
         peer, starter_fp32, "The capital of France is", steps=24, do_sample=False

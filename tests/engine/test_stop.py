@@ -131,7 +131,7 @@ def test_a_stop_from_another_thread_at_any_token(after, model, generator_for):
         equals_fresh(generator, model, generator_for)
 
 
-def test_a_run_in_flight_is_ended(variant, generator_for, data_folder):
+def test_a_run_in_flight_is_ended(generator_for, data_folder):
     """Set from another thread while session.run is inside a prompt of quadratic cost."""
     model = og.Model(data_folder / "tiny-llama")
     generator = generator_for(model, chunk_size=256)
