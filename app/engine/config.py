@@ -44,6 +44,7 @@ class SearchOptions:
     past_present_share_buffer: bool = False
     random_seed: int = -1
     chunk_size: int = 0
+    min_p: float = 0.0
 
 
 SEARCH_KINDS: Mapping[str, Kind] = {
@@ -58,7 +59,13 @@ DEFAULT_INPUTS = {
     "position_ids": "position_ids",
     "past_key_names": "past_key_values.%d.key",
     "past_value_names": "past_key_values.%d.value",
-    "past_names": "",
+    "past_names": "",  # gpt2: keys and values in one tensor
+    "past_conv_names": "past_conv.%d",
+    "cross_past_key_names": "",
+    "cross_past_value_names": "",
+    "encoder_hidden_states": "encoder_hidden_states",
+    "encoder_attention_mask": "encoder_attention_mask",
+    "rnn_states_prev": "rnn_states_prev",
     "past_key_values_length": "past_key_values_length",
     "past_sequence_length": "past_sequence_length",
     "current_sequence_length": "current_sequence_length",
@@ -70,7 +77,26 @@ DEFAULT_OUTPUTS = {
     "present_key_names": "present.%d.key",
     "present_value_names": "present.%d.value",
     "present_names": "",
+    "present_conv_names": "present_conv.%d",
+    "rnn_states": "rnn_states",
 }
+ENCODER_INPUTS = {
+    "input_ids": "input_ids",
+    "attention_mask": "attention_mask",
+    "audio_features": "audio_features",
+}
+ENCODER_OUTPUTS = {
+    "encoder_hidden_states": "encoder_hidden_states",
+    "encoder_outputs": "encoder_outputs",
+    "cross_present_key_names": "present_key_cross_%d",
+    "cross_present_value_names": "present_value_cross_%d",
+}
+EMBEDDING_INPUTS = {
+    "input_ids": "input_ids",
+    "image_features": "image_features",
+    "audio_features": "audio_features",
+}
+EMBEDDING_OUTPUTS = {"inputs_embeds": "inputs_embeds", "per_layer_inputs": "per_layer_inputs"}
 
 
 @dataclass(frozen=True)
@@ -79,6 +105,28 @@ class Provider:
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StageConfig:
+    """One graph of a decoder that is cut into several, run one after the other."""
+
+    name: str
+    filename: str
+    renamed: Mapping[str, str] = field(default_factory=dict)  # its output -> the name later on
+    runs_on_prompt: bool = True
+    runs_on_token: bool = True
+    session_options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PartConfig:
+    """A graph beside the decoder: the encoder or the embedding."""
+
+    filename: str
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    session_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +141,7 @@ class DecoderConfig:
     num_key_value_heads: int = 0
     num_hidden_layers: int = 0
     head_size: int = 0
+    pipeline: tuple[StageConfig, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +154,9 @@ class ModelConfig:
     bos_token_id: int
     tokenizer_dir: str
     decoder: DecoderConfig
+    encoder: PartConfig | None = None
+    embedding: PartConfig | None = None
+    markers: Mapping[str, int] = field(default_factory=dict)  # bot, eot, bor, eor: what is set
 
 
 @dataclass(frozen=True)
@@ -329,6 +381,19 @@ class _Reader:
             raise self.fail(name, "an object")
         return value
 
+    def objects(self, name: str) -> list[dict[str, Any]]:
+        value = self._values.get(name, [])
+        entries = value if isinstance(value, list) else [value]
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise self.fail(name, "an object or a list of them")
+        return entries
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self._values.get(name, default)
+        if not isinstance(value, bool):
+            raise self.fail(name, "true or false")
+        return value
+
     def ids(self, name: str, default: int) -> tuple[int, ...]:
         value = self._values.get(name, default)
         ids = value if isinstance(value, list) else [value]
@@ -372,9 +437,54 @@ def _parse(document: dict[str, Any], folder: Path) -> tuple[ModelConfig, SearchO
             num_key_value_heads=decoder.whole("num_key_value_heads"),
             num_hidden_layers=decoder.whole("num_hidden_layers"),
             head_size=decoder.whole("head_size"),
+            pipeline=_parse_pipeline(decoder),
         ),
+        encoder=_parse_part(model, "encoder", ENCODER_INPUTS, ENCODER_OUTPUTS),
+        embedding=_parse_part(model, "embedding", EMBEDDING_INPUTS, EMBEDDING_OUTPUTS),
+        markers={
+            word: model.whole(f"{word}_token_id")
+            for word in ("bot", "eot", "bor", "eor")
+            if f"{word}_token_id" in model_values
+        },
     )
     return parsed, _parse_search(document, parsed.context_length)
+
+
+def _parse_part(
+    model: _Reader, name: str, inputs: Mapping[str, str], outputs: Mapping[str, str]
+) -> PartConfig | None:
+    values = model.object(name)
+    if not values:
+        return None
+    part = _Reader(values, f"model.{name}")
+    own = part.object("session_options")
+    shared = _Reader(model.object("decoder"), "model.decoder").object("session_options")
+    return PartConfig(
+        filename=part.file("filename"),
+        inputs=part.texts("inputs", inputs),
+        outputs=part.texts("outputs", outputs),
+        session_options=own or shared,
+    )
+
+
+def _parse_pipeline(decoder: _Reader) -> tuple[StageConfig, ...]:
+    """A list that holds one object, or the object itself: {name of a stage: its values}."""
+    stages = []
+    for entry in decoder.objects("pipeline"):
+        for name in entry:
+            stage = _Reader(_Reader(entry, "model.decoder.pipeline").object(name), f"stage {name}")
+            inherits = not stage.object("session_options")
+            stages.append(
+                StageConfig(
+                    name=name,
+                    filename=stage.file("filename"),
+                    renamed=stage.texts("output_names_forwarder", {}),
+                    runs_on_prompt=stage.flag("run_on_prompt", True),
+                    runs_on_token=stage.flag("run_on_token_gen", True),
+                    session_options=(decoder if inherits else stage).object("session_options"),
+                )
+            )
+    return tuple(stages)
 
 
 def _parse_search(document: dict[str, Any], context_length: int) -> SearchOptions:

@@ -1,281 +1,222 @@
 """Token ids (B, L) and a cache -> logits (B, V): one run of the model after another.
 
-Makes the inputs that the graph declares (masks, positions, lengths), binds them, and reads the
-logits of the wanted columns. Knows nothing of how tokens are chosen. Invariant: `length` tokens of
-the text are in the cache, and a run that fails leaves that number as it was.
-
-Rows of a batch are padded on the right. Pads are masked, and a row's positions go on after its
-last text token (SPEC 5).
+A run goes through the model's graphs in order (one for most models), binds what each declares, and
+reads the logits of the wanted columns. Knows nothing of how tokens are chosen. Invariant: `length`
+tokens of the text are in the cache, and a run that fails leaves that number as it was.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.engine import graph
-from app.engine.cache import make_cache
+from app.engine.cache import Rows, make_cache
 from app.engine.errors import EngineError
+from app.engine.feeds import Feeds, Span, Tokens
 from app.engine.model import Model
-from app.engine.session import (
-    FLOAT,
-    Array,
-    TensorInfo,
-    element_type_of,
-    host_tensor,
-    to_numpy,
-    widen,
-)
+from app.engine.session import BFLOAT16, FLOAT, Array, TensorInfo, host_tensor, to_numpy, widen
+from app.engine.stage import Stage
 from app.engine.stop import Stop
 
-Tokens = NDArray[np.int32]
 Logits = NDArray[np.float32]
-Feed = Callable[[Tokens, int], Array]
-
-_MASK_STEP = 1024
 
 
 class Decoder:
     def __init__(self, model: Model, *, rows: int, pad_id: int) -> None:
-        self._session = model.session
-        self._rows, self._pad_id = rows, pad_id
-        self._vocab_size = model.config.model.vocab_size
-        self._context_length = model.config.model.context_length
-        decoder = model.config.model.decoder
+        config = model.config.model
+        self._rows, self._vocab_size = rows, config.vocab_size
         self._cache = make_cache(
-            self._session,
-            model.slots,
-            rows=rows,
-            limit=self._context_length,
-            is_shared=model.shares_cache,
+            model.slots, rows=rows, limit=config.context_length, is_shared=model.shares_cache
         )
-        self._cache_inputs = {slot.past for slot in model.slots}
-        self._cache_outputs = {slot.present for slot in model.slots}
-        self._logits_info = self._session.outputs[decoder.outputs["logits"]]
-        self._feeds = self._make_feeds(decoder.inputs)
-        self._binding = self._session.io_binding()
-        self._others = [
-            name
-            for name in self._session.outputs
-            if name != self._logits_info.name and name not in self._cache_outputs
+        self._feeds = Feeds(model.input_names, rows=rows, pad_id=pad_id)
+        self._cache_names = {name for slot in model.slots for name in (slot.past, slot.present)}
+        self._logits_name = config.decoder.outputs["logits"]
+        outside = self._cache_names | {self._logits_name, graph.POSITIONS}
+        self._stages = [
+            Stage(part, self._feeds.make(part.session.inputs), outside) for part in model.parts
         ]
-        self._given: dict[str, Array] = {}  # set from outside, kept
-        self._given_once: dict[str, Array] = {}  # in place of what we feed, for the next run
-        self._last_inputs: dict[str, Array] = {}
-        self._bound: dict[str, Array] = {}
-        self._required = set(self._session.inputs) - self._cache_inputs - {graph.POSITIONS}
+        self._head = next(s for s in self._stages if self._logits_name in s.session.outputs)
+        self._logits_info = self._head.session.outputs[self._logits_name]
+        self._passed: dict[str, Any] = {}  # what stages gave that run only once a text
+        self._switch_length = model.switch_length
+        self._is_long = False  # whether the cache was computed with the factors of long texts
         self._first_column = np.zeros(1, np.int64)
         self._raw: Array = np.empty(0, np.float32)  # (B, K, V) of the last run, as the graph's type
         self._bound_shape: tuple[int, ...] = ()
-        self._prompt_width = 0  # columns of the first run; a batch's pads are only there
-        self._text_lengths = np.zeros(rows, np.int64)  # (B,) text tokens in those columns
-        self._mask = np.ones((rows, 0), np.int64)
         self.length = 0
         self.logits_length = -1  # number of tokens after which `logits` stands; -1: worth nothing
         self.logits: Logits = np.zeros((rows, self._vocab_size), np.float32)
+
+    @property
+    def can_draft(self) -> bool:
+        """Whether tokens may be read on trial and taken back for nothing."""
+        return self._cache.can_rewind and self._rows == 1 and len(self._logits_info.shape) == 3
 
     # ------------------------------------------------------------ runs
 
     def run(self, tokens: Tokens, stop: Stop, *, all_columns: bool = False) -> None:
         """Read `tokens` (B, L) after what was read before; then `logits` (B, V) is current."""
-        total = self.length + tokens.shape[1]
+        span = Span(tokens, self.length)
         if self.length == 0:
-            self._measure_prompt(tokens)
+            self._feeds.measure_prompt(tokens)
         self.logits_length = -1
-        self._bind_inputs(tokens, total)
-        self._cache.prepare(self._binding, total)
-        columns = self._columns(tokens.shape[1], all_columns=all_columns)
-        self._bind_outputs(tokens.shape[1] if columns is None else len(columns))
-        self._session.run(self._binding, stop)
-        self._cache.commit(total)
-        self.length = total
+        self._cache.prepare(span.total)
+        passed = dict(self._passed)
+        columns: NDArray[np.int64] | None = None
+        for stage in self._stages:
+            if not self._is_due(stage, span):
+                continue
+            stage.bind_inputs(span, passed)
+            self._cache.bind(stage.binding, stage.session)
+            if stage is self._head:
+                columns = self._bind_logits(span, all_columns=all_columns)
+            stage.run(stop)
+            if len(self._stages) > 1:
+                passed.update(stage.passed_on())
+                if stage.part.runs_once:
+                    self._passed.update(stage.passed_on())
+        self._cache.commit(span.total)
+        self.length = span.total
+        self._is_long = self._is_long_at(span.total)
         self._take_logits(columns, width=tokens.shape[1])
 
     def rewind_to(self, length: int) -> None:
+        """Go back to `length` tokens, or to fewer where the cache cannot: see `length` then."""
         self._cache.rewind_to(length)
-        self.length = length
-        self.logits_length = self.logits_length if self.logits_length == length else -1
+        self.length = min(length, self._cache.length)
+        self.logits_length = self.logits_length if self.logits_length == self.length else -1
 
-    def replay_start(self, length: int) -> int:
-        """Where reading must begin again for the logits after `length` tokens."""
-        in_padded_part = self._rows > 1 and length <= self._prompt_width
-        return 0 if in_padded_part else length - 1
+    def advance_to(self, length: int) -> None:
+        """Take back a rewind, as far as the last run read; its logits are in `columns_of_run`."""
+        self._cache.advance_to(length)
+        self.length = length
+
+    def start_for(self, total: int, length: int) -> int:
+        """Where reading must begin so that logits after `total` tokens come out.
+
+        `length` tokens are read. Pads of a batch are only understood in the first run, and some
+        models have other positions in long texts, for which all of a text is read again.
+        """
+        if self._is_long_at(total) != self._is_long and length > 0:
+            return 0
+        if length < total:
+            return length
+        in_padded_part = self._feeds.rows > 1 and total <= self._feeds.prompt_width
+        return 0 if in_padded_part else total - 1
+
+    def must_read_at_once(self, total: int) -> bool:
+        """Whether the rest of a text of `total` tokens may not be read in chunks."""
+        crosses = self._is_long_at(total) and not (self._is_long and self.length)
+        return crosses or any(stage.has_given_once for stage in self._stages)
+
+    def mark(self) -> None:
+        """Make the present state one that rewind_to reaches without reading again."""
+        self._cache.mark()
+
+    def reorder(self, parents: Rows) -> None:
+        """Row i goes on from what row parents[i] has read; the number of rows may change."""
+        if len(parents) != self._rows:
+            self._passed = {
+                name: self._gathered(name, tensor, parents) for name, tensor in self._passed.items()
+            }
+        self._cache.reorder(parents)
+        self._feeds.reorder(parents)
+        self._rows = len(parents)
+        self.logits = self.logits[parents]
+
+    def columns_of_run(self) -> Logits:
+        """(L, V): the logits after each token of the last run, which was told to give them all."""
+        return self._as_float(self._raw[0][:, : self._vocab_size])
+
+    def _is_due(self, stage: Stage, span: Span) -> bool:
+        if stage.part.runs_once:
+            return stage.is_stale or not self._passed
+        is_prompt = span.start == 0 or span.tokens.shape[1] > 1
+        return stage.part.runs_on_prompt if is_prompt else stage.part.runs_on_token
+
+    def _is_long_at(self, total: int) -> bool:
+        return 0 < self._switch_length <= total
+
+    def _gathered(self, name: str, tensor: Any, parents: Rows) -> Any:
+        session = next(s.session for s in self._stages if name in s.session.inputs)
+        return session.gather(name, tensor, parents, axis=0)
 
     # ------------------------------------------------------------ inputs and outputs by name
 
     def give(self, name: str, array: Array) -> None:
         """An input's value from outside: for good, or for the next run if we feed it ourselves."""
-        known = {**self._session.overridable, **self._session.inputs}
-        info = known.get(name)
-        if info is None or name in self._cache_inputs or name == graph.POSITIONS:
+        is_ours = name in self._cache_names or name == graph.POSITIONS
+        takers = [
+            stage
+            for stage in self._stages
+            if name in stage.session.inputs or name in stage.session.overridable
+        ]
+        if is_ours or not takers:
             raise EngineError(f"The model has no input named {name!r} that can be set.")
-        if element_type_of(array) != info.element_type:
-            raise EngineError(
-                f"The input {name} takes {np.dtype(info.numpy_type)}, not {array.dtype}."
-            )
-        _check_shape(name, array.shape, info.shape)
-        copy = np.array(array, order="C", copy=True)
-        (self._given_once if name in self._feeds else self._given)[name] = copy
+        for stage in takers:
+            stage.give(name, array)
+
+    def set_parameters(self, parameters: Mapping[str, Any]) -> None:
+        """Tensors in place of weights that the graph lets us replace; all others are its own."""
+        for stage in self._stages:
+            stage.forget_inputs()
+            for name in stage.session.overridable:
+                if name in parameters:
+                    stage.bind_tensor(name, parameters[name])
+        self._cache.unbind()
 
     def input(self, name: str) -> Array:
-        if name in self._last_inputs and name != graph.POSITIONS:
-            return self._last_inputs[name].copy()
-        found = self._cache.read(name) if name in self._cache_inputs else None
+        for stage in self._stages:
+            if name in stage.last_inputs and name != graph.POSITIONS:
+                return stage.last_inputs[name].copy()
+        found = self._cache.read(name) if name in self._cache_names else None
         if found is None:
             raise EngineError(f"Generator input '{name}' was not found.")
         return found
 
     def output(self, name: str) -> Array:
         found: Array | None = None
-        if name == self._logits_info.name and self.logits_length >= 0:
-            found = _as_numpy(self._raw, self._logits_info)
-        elif name in self._others and self.length:
-            position = len(self._cache_outputs) + 1 + self._others.index(name)  # as first bound
-            found = to_numpy(self._binding.get_outputs()[position])
-        elif name in self._cache_outputs:
+        if name == self._logits_name and self.logits_length >= 0:
+            is_wide = self._logits_info.element_type == BFLOAT16
+            found = self._as_float(self._raw) if is_wide else self._raw.copy()
+        elif name in self._cache_names:
             found = self._cache.read(name)
+        elif self.length:
+            given = (stage.output(name) for stage in self._stages)
+            tensor = next((tensor for tensor in given if tensor is not None), None)
+            found = to_numpy(tensor) if tensor is not None else None
         if found is None:
             raise EngineError(f"Generator output '{name}' was not found.")
         return found
 
-    # ------------------------------------------------------------ what is fed
-
-    def _make_feeds(self, names: Any) -> dict[str, Feed]:
-        """Graph name -> function of the run's tokens and the total length, for what is declared."""
-        makers: dict[str, Callable[[TensorInfo], Feed]] = {
-            names["input_ids"]: self._feed_ids,
-            names["attention_mask"]: self._feed_mask,
-            names["position_ids"]: self._feed_positions,
-            names["seqlens_k"]: self._feed_last_indices,
-            names["total_sequence_length"]: lambda i: _scalar(i, lambda _, total: total),
-            names["past_sequence_length"]: lambda i: _scalar(i, lambda _, total: self.length),
-            names["past_key_values_length"]: lambda i: _scalar(i, lambda _, total: self.length),
-            names["current_sequence_length"]: lambda i: _scalar(i, lambda t, _: t.shape[1]),
-        }
-        feeds = {}
-        for name, info in self._session.inputs.items():
-            if name in makers:
-                feeds[name] = makers[name](info)
-            elif name == "num_logits_to_keep" or name.startswith("onnx::Neg_"):
-                feeds[name] = _scalar(info, lambda tokens, total: 0)
-        return feeds
-
-    def _feed_ids(self, info: TensorInfo) -> Feed:
-        one = np.zeros((self._rows, 1), info.numpy_type)
-
-        def ids(tokens: Tokens, total: int) -> Array:
-            if tokens.shape[1] > 1:
-                return tokens.astype(info.numpy_type)
-            one[:] = tokens
-            return one
-
-        return ids
-
-    def _feed_mask(self, info: TensorInfo) -> Feed:
-        self._mask = np.ones((self._rows, 0), info.numpy_type)
-
-        def mask(tokens: Tokens, total: int) -> Array:
-            if self._mask.shape[1] < total:
-                width = -(-total // _MASK_STEP) * _MASK_STEP
-                self._mask = np.ones((self._rows, width), self._mask.dtype)
-                columns = np.arange(self._prompt_width)
-                self._mask[:, : self._prompt_width] = columns < self._text_lengths[:, None]
-            return np.ascontiguousarray(self._mask[:, :total])  # no copy for one row
-
-        return mask
-
-    def _feed_positions(self, info: TensorInfo) -> Feed:
-        if len(info.shape) != 2:
-            raise EngineError(f"The input {info.name} has {len(info.shape)} dimensions, not 2.")
-
-        one = np.zeros((1, 1), info.numpy_type)
-
-        def positions(tokens: Tokens, total: int) -> Array:
-            if self._rows == 1 and total == self.length + 1:
-                one[0, 0] = self.length
-                return one
-            columns = np.arange(self.length, total)
-            return self._positions(columns).astype(info.numpy_type)
-
-        return positions
-
-    def _feed_last_indices(self, info: TensorInfo) -> Feed:
-        def last(tokens: Tokens, total: int) -> Array:
-            index = self._text_lengths + (total - self._prompt_width) - 1
-            return index.astype(info.numpy_type).reshape([self._rows] + [1] * (len(info.shape) - 1))
-
-        return last
-
-    def _positions(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(B, L): a row's text counts on without a hole; its pads stand at 0."""
-        text = self._text_lengths[:, None]
-        after = text + (columns - self._prompt_width)[None]
-        within = np.where(columns < text, columns[None], 0)
-        return np.where(columns < self._prompt_width, within, after)
-
-    def _measure_prompt(self, tokens: Tokens) -> None:
-        self._prompt_width = tokens.shape[1]
-        self._text_lengths[:] = tokens.shape[1]
-        if self._rows > 1:
-            is_text = tokens != self._pad_id
-            from_right = is_text[:, ::-1].argmax(axis=1)
-            self._text_lengths[:] = np.where(
-                is_text.any(axis=1), tokens.shape[1] - from_right, tokens.shape[1]
-            )
-        self._mask = self._mask[:, :0]
-
-    def _bind_inputs(self, tokens: Tokens, total: int) -> None:
-        given_once, self._given_once = self._given_once, {}
-        values = {name: feed(tokens, total) for name, feed in self._feeds.items()}
-        if self._given or given_once:
-            values.update(self._given)
-            values.update(given_once)
-        missing = self._required.difference(values)
-        if missing:
-            raise EngineError(f"The model needs the input {sorted(missing)[0]}, which is not set.")
-        for name, array in values.items():
-            self._bind(name, array)
-        self._last_inputs = values
-
-    def _bind(self, name: str, array: Array) -> None:
-        """An array that is bound already has only got new values (on a device they are copied)."""
-        if self._bound.get(name) is array and self._session.is_host(name):
-            return
-        self._bound[name] = array
-        info = self._session.inputs.get(name) or self._session.overridable[name]
-        self._binding.bind_ortvalue_input(name, host_tensor(array, info.element_type))
-
     # ------------------------------------------------------------ logits
 
-    def _columns(self, width: int, *, all_columns: bool) -> NDArray[np.int64] | None:
+    def _bind_logits(self, span: Span, *, all_columns: bool) -> NDArray[np.int64] | None:
         """Columns of this run whose logits are computed; None if the graph gives all of them."""
-        if not self._session.has_positions:
-            return None
-        if all_columns:
-            columns = np.arange(width)
-        elif self.length == 0 and self._rows > 1:
-            columns = np.unique(self._text_lengths - 1)
-        else:
-            columns = self._first_column if width == 1 else np.array([width - 1])
-        self._bind(graph.POSITIONS, columns)
+        width = span.tokens.shape[1]
+        columns: NDArray[np.int64] | None = None
+        if self._head.session.has_positions:
+            if all_columns:
+                columns = np.arange(width)
+            elif span.start == 0 and self._rows > 1:
+                columns = np.unique(self._feeds.text_lengths - 1)
+            else:
+                columns = self._first_column if width == 1 else np.array([width - 1])
+            self._head.bind(graph.POSITIONS, columns)
+        self._bind_outputs(width if columns is None else len(columns))
         return columns
 
     def _bind_outputs(self, count: int) -> None:
-        _, fixed, vocabulary = self._logits_info.shape
-        shape = (
-            self._rows,
-            fixed if fixed > 0 else count,
-            vocabulary if vocabulary > 0 else self._vocab_size,
-        )
+        shape = _logits_shape(self._logits_info, self._rows, count, self._vocab_size)
         if shape != self._bound_shape:
-            self._raw = np.empty(shape, self._logits_info.numpy_type)
-            self._binding.bind_ortvalue_output(
-                self._logits_info.name, host_tensor(self._raw, self._logits_info.element_type)
+            raw = np.empty(shape, self._logits_info.numpy_type)
+            self._head.binding.bind_ortvalue_output(
+                self._logits_name, host_tensor(raw, self._logits_info.element_type)
             )
+            self._raw = raw.reshape(self._rows, -1, shape[-1])
             self._bound_shape = shape
-        for name in self._others:
-            self._binding.bind_output(name, "cpu")
 
     def _take_logits(self, columns: NDArray[np.int64] | None, *, width: int) -> None:
         """Each row's last text token's logits, as float32, in `logits`."""
@@ -284,27 +225,19 @@ class Decoder:
             rows = self._raw[:, -1]
         else:
             given = np.arange(count) if columns is None else columns
-            at = np.searchsorted(given, self._text_lengths - 1)
+            at = np.searchsorted(given, self._feeds.text_lengths - 1)
             rows = self._raw[np.arange(self._rows), at]
-        rows = rows[:, : self._vocab_size]
-        is_plain = self._logits_info.element_type == FLOAT
-        self.logits = rows if is_plain else widen(rows, self._logits_info.element_type)
+        self.logits = self._as_float(rows[:, : self._vocab_size])
         self.logits_length = self.length
 
-
-def _scalar(info: TensorInfo, value: Callable[[Tokens, int], int]) -> Feed:
-    shape = [1] * len(info.shape)
-    return lambda tokens, total: np.full(shape, value(tokens, total), info.numpy_type)
-
-
-def _as_numpy(raw: Array, info: TensorInfo) -> Array:
-    is_numpy_type = info.element_type != 16
-    return raw.copy() if is_numpy_type else widen(raw, info.element_type)
+    def _as_float(self, raw: Array) -> Logits:
+        """float32 already: no copy, and so worth something until the next run."""
+        element_type = self._logits_info.element_type
+        return raw if element_type == FLOAT else widen(raw, element_type)
 
 
-def _check_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    if len(shape) != len(wanted) or any(
-        w >= 0 and w != s for s, w in zip(shape, wanted, strict=True)
-    ):
-        pretty = [w if w >= 0 else "any" for w in wanted]
-        raise EngineError(f"The input {name} takes the shape {pretty}, not {list(shape)}.")
+def _logits_shape(info: TensorInfo, rows: int, count: int, vocab_size: int) -> tuple[int, ...]:
+    vocabulary = info.shape[-1] if info.shape[-1] > 0 else vocab_size
+    if len(info.shape) == 2:
+        return rows, vocabulary
+    return rows, info.shape[1] if info.shape[1] > 0 else count, vocabulary

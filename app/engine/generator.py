@@ -6,18 +6,21 @@ are None. Whatever fails or is stopped leaves these three as they were before.
 """
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from app.engine.decoder import Decoder, Logits, Tokens
+from app.engine.beam import BeamSearch
+from app.engine.decoder import Decoder, Logits
 from app.engine.errors import ContextFullError, EngineError, Stopped
+from app.engine.feeds import Tokens
 from app.engine.log import note
 from app.engine.model import Model
-from app.engine.params import GeneratorParams, changed, check
-from app.engine.select import make_select
+from app.engine.params import GeneratorParams, changed, check, checked_bias, checked_ids
+from app.engine.select import RowSearch, Search
 from app.engine.session import Array
 from app.engine.stop import Stop
 from app.engine.tensors import NamedTensors, Tensor
@@ -26,7 +29,7 @@ CHUNK_SIZE = 256  # tokens read in one run, unless the option chunk_size says ot
 
 _LIVE_OPTIONS = {
     "temperature", "top_k", "top_p", "repetition_penalty", "min_length", "max_length",
-    "random_seed", "do_sample", "no_repeat_ngram_size",
+    "random_seed", "do_sample", "no_repeat_ngram_size", "min_p",
 }  # fmt: skip
 
 
@@ -35,23 +38,26 @@ class Generator:
         self._model_config = model.config.model
         self._configuration = model.config
         self._options = params.freeze()
-        self._rows = self._options.batch_size
+        self._preferences = params.preferences
+        self._batch, self._beams = self._options.batch_size, self._options.num_beams
+        self._rows = self._batch * self._beams
         self._decoder: Decoder | None = Decoder(
-            model, rows=self._rows, pad_id=self._model_config.pad_token_id
+            model, rows=self._batch, pad_id=self._model_config.pad_token_id
         )
         self._own_stop = Stop()
         self._stop = self._own_stop
         self._run_entries = dict(model.config.model.decoder.run_options)
         self._terminated = False
         self._apply_run_entries()
-        self._random = _make_random(self._options.random_seed)
-        self._select = self._make_select()
+        self._random = np.random.RandomState(_seed(self._options.random_seed))
+        self._search = self._make_search()
         self._sequence = np.zeros((self._rows, 256), np.int32)  # (B, T) and room to grow
         self._length = 0
         self._logits: Logits | None = None  # (B, V), current: the next token is chosen from them
         self._ended = np.zeros(self._rows, np.bool_)
         self._next = np.zeros(self._rows, np.int32)
         self._last_start = 0  # first token of the last call that read some
+        self._run_start = 0  # first token of the last run
 
     # ------------------------------------------------------------ text in
 
@@ -79,19 +85,28 @@ class Generator:
 
     def _read(self, given: Tokens) -> Iterator[int]:
         size = self._options.chunk_size if self._options.chunk_size > 0 else CHUNK_SIZE
-        size = given.shape[1] if self._rows > 1 else size
-        start = self._length
+        decoder = self._open()
+        if self._batch > 1 or decoder.must_read_at_once(self._length + given.shape[1]):
+            size = given.shape[1]
+        start = min(self._length, decoder.length)
         done = 0
         while done < given.shape[1]:
-            decoder = self._open()
             chunk = given[:, done : done + size]
-            pending = self._sequence[:, decoder.length : self._length]
-            self._run(np.concatenate([pending, chunk], axis=1))
-            self._extend(chunk)
-            self._last_start = start - pending.shape[1] if done == 0 else self._last_start
+            self._run(chunk)
+            self._last_start = start
+            self._extend(np.repeat(chunk, self._beams, axis=0))
             self._ended = np.zeros(self._rows, np.bool_)
             done += chunk.shape[1]
+            if self._beams > 1:
+                self._start_beams()
             yield done
+
+    def _start_beams(self) -> None:
+        """From one row for each prompt to one for each beam."""
+        decoder = self._open()
+        decoder.reorder(np.repeat(np.arange(self._batch), self._beams))
+        self._logits = decoder.logits
+        self._search.restart()
 
     def _check_tokens(self, tokens: "ArrayLike | Tensor") -> Tokens:
         """(B, L) int32, every id within the vocabulary, no more than fit."""
@@ -104,18 +119,19 @@ class Generator:
         outside = array[(array < 0) | (array >= vocab_size)]
         if outside.size:
             raise EngineError(f"Token {outside.flat[0]} is outside the vocabulary of {vocab_size}.")
-        if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._rows):
+        if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._batch):
             raise EngineError(
-                f"Tokens of shape {list(array.shape)} do not fit a batch_size of {self._rows}."
+                f"Tokens of shape {list(array.shape)} do not fit a batch_size of {self._batch}."
             )
-        if array.ndim < 2 and array.size % self._rows:
-            raise EngineError(f"{array.size} tokens do not fill {self._rows} rows evenly.")
+        if array.ndim < 2 and array.size % self._batch:
+            raise EngineError(f"{array.size} tokens do not fill {self._batch} rows evenly.")
         if self._rows > 1 and self._length > 0:
+            option = "batch_size" if self._batch > 1 else "num_beams"
             raise EngineError(
-                "With a batch_size above 1 tokens can only be appended to an empty text; "
+                f"With a {option} above 1 tokens can only be appended to an empty text; "
                 "rewind_to(0) first."
             )
-        given = np.array(array, np.int32, order="C").reshape(self._rows, -1)
+        given = np.array(array, np.int32, order="C").reshape(self._batch, -1)
         self._check_room(given.shape[1])
         return given
 
@@ -135,15 +151,15 @@ class Generator:
         self._check_can_generate()
         logits = self._current_logits()
         text = self._sequence[:, : self._length]
-        tokens = self._select(logits, text, self._ended)
+        choice = self._search.choose(logits, text, self._ended)
+        if choice.parents is not None:
+            self._open().reorder(choice.parents)
+            text[:] = text[choice.parents]
         self._logits = None
-        self._next = tokens
-        for row, token in enumerate(tokens.tolist()):
-            if token in self._model_config.eos_token_ids:
-                self._ended[row] = True
+        self._next, self._ended = choice.tokens, choice.ended
         if not self._ended.all():
-            self._extend(tokens[:, None])
-        note("generate_next_token", tokens)
+            self._extend(choice.tokens[:, None])
+        note("generate_next_token", choice.tokens)
 
     def _check_can_generate(self) -> None:
         self._open()
@@ -169,10 +185,11 @@ class Generator:
         return self._next.copy()
 
     def get_sequence(self, index: SupportsIndex) -> Tokens:
-        row = operator.index(index)
-        if not 0 <= row < self._rows:
-            raise EngineError(f"There is no sequence {row}; there are {self._rows}.")
-        return self._sequence[row, : self._length].copy()
+        """Prompt and answer; with beams the best so far, prompt by prompt, the best first."""
+        wanted = operator.index(index)
+        if not 0 <= wanted < self._search.count:
+            raise EngineError(f"There is no sequence {wanted}; there are {self._search.count}.")
+        return self._search.result(wanted, self._sequence[:, : self._length]).copy()
 
     def token_count(self) -> int:
         return self._length
@@ -189,12 +206,22 @@ class Generator:
             raise EngineError(f"Cannot rewind to {wanted} tokens; the text has {self._length}.")
         if wanted == self._length:
             return
+        if self._beams > 1:
+            self._end_beams(wanted)
         decoder.rewind_to(min(wanted, decoder.length))
         self._length = wanted
         self._logits = None
         self._ended = np.zeros(self._rows, np.bool_)
         last = self._sequence[:, wanted - 1] if wanted else np.zeros(self._rows, np.int32)
         self._next = last.copy()
+
+    def _end_beams(self, wanted: int) -> None:
+        if wanted > 0:
+            raise EngineError("With num_beams above 1 only rewind_to(0) is possible.")
+        decoder = self._open()
+        decoder.rewind_to(0)
+        decoder.reorder(np.arange(self._batch) * self._beams)
+        self._search.restart()
 
     # ------------------------------------------------------------ logits
 
@@ -204,7 +231,7 @@ class Generator:
         if self._length == 0 and self._logits is None:
             raise EngineError("There are no logits yet: append tokens first.")
         logits = self._current_logits()
-        if self._ended.all():
+        if self._ended.all() and self._beams == 1:
             self._ended = np.zeros(self._rows, np.bool_)
         return logits.copy()
 
@@ -229,22 +256,31 @@ class Generator:
         if self._logits is not None:
             return self._logits
         decoder = self._open()
-        if decoder.length == self._length:
-            if decoder.logits_length == self._length:
-                self._logits = decoder.logits
-                return self._logits
-            decoder.rewind_to(decoder.replay_start(self._length))
-        self._last_start = decoder.length
-        self._run(self._sequence[:, decoder.length : self._length])
+        if decoder.logits_length == self._length:
+            self._logits = decoder.logits
+            return self._logits
+        self._run()
+        self._last_start = self._run_start
         return decoder.logits
 
-    def _run(self, tokens: Tokens, *, all_columns: bool = False) -> None:
-        """On failure the decoder's logits are lost, never wrong: they are None from before on."""
+    def _run(self, more: Tokens | None = None, *, all_columns: bool = False) -> None:
+        """Read what is unread of the text (or its last token again), and `more` after it.
+
+        On failure the decoder's logits are lost, never wrong: they are None from before on.
+        """
         decoder = self._open()
         if self._terminated:
             raise Stopped("The run was stopped.")
         if self._logits is decoder.logits:
             self._logits = None
+        total = self._length + (0 if more is None else more.shape[1])
+        start = decoder.start_for(total, decoder.length)
+        if start < decoder.length:
+            decoder.rewind_to(start)
+        self._run_start = decoder.length
+        tokens = self._sequence[:, decoder.length : self._length]
+        if more is not None:
+            tokens = np.concatenate([tokens[:: self._beams], more], axis=1)
         decoder.run(tokens, self._stop, all_columns=all_columns)
         self._logits = decoder.logits
         note("model_logits", self._logits)
@@ -282,8 +318,12 @@ class Generator:
         decoder = self._open()
         logits, end = self._logits, decoder.length
         is_from_model = logits is decoder.logits
-        decoder.rewind_to(start)
-        self._run(self._sequence[:, start:end], all_columns=True)
+        length, self._length = self._length, end
+        try:
+            decoder.rewind_to(start)
+            self._run(all_columns=True)
+        finally:
+            self._length = length
         if not is_from_model:
             self._logits = logits
 
@@ -313,8 +353,20 @@ class Generator:
                 raise EngineError(f"{name} cannot be changed while a text is generated.")
         self._options = check(changed(self._options, options), self._configuration)
         if "random_seed" in options:
-            self._random = _make_random(self._options.random_seed)
-        self._select = self._make_select()
+            self._random.seed(_seed(self._options.random_seed))
+        self._search.change(self._options, self._preferences)
+
+    def set_logit_bias(self, bias: Mapping[int, float]) -> None:
+        """From the next token on; see GeneratorParams.set_logit_bias."""
+        checked = checked_bias(bias, self._model_config.vocab_size)
+        self._preferences = replace(self._preferences, bias=checked)
+        self._search.change(self._options, self._preferences)
+
+    def set_banned_tokens(self, ids: Iterable[int]) -> None:
+        """From the next token on; see GeneratorParams.set_banned_tokens."""
+        checked = checked_ids(ids, self._model_config.vocab_size)
+        self._preferences = replace(self._preferences, banned=checked)
+        self._search.change(self._options, self._preferences)
 
     def set_runtime_option(self, key: str, value: str) -> None:
         """terminate_session "1" stops runs until "0"; other keys go to the runtime unchecked."""
@@ -350,12 +402,12 @@ class Generator:
             raise EngineError("This generator is closed.")
         return self._decoder
 
-    def _make_select(self) -> Any:
-        return make_select(
-            self._options,
-            eos_ids=self._model_config.eos_token_ids,
-            pad_id=self._model_config.pad_token_id,
-            random=self._random,
+    def _make_search(self) -> Search:
+        eos_ids, pad_id = self._model_config.eos_token_ids, self._model_config.pad_token_id
+        if self._beams > 1:
+            return BeamSearch(self._options, self._preferences, eos_ids=eos_ids, pad_id=pad_id)
+        return RowSearch(
+            self._options, self._preferences, eos_ids=eos_ids, pad_id=pad_id, random=self._random
         )
 
     def _apply_run_entries(self) -> None:
@@ -364,6 +416,6 @@ class Generator:
                 self._stop.run_options.add_run_config_entry(key, value)
 
 
-def _make_random(seed: int) -> np.random.RandomState:
-    """The engine of std::mt19937 for a seed; a negative seed takes entropy."""
-    return np.random.RandomState(seed if seed >= 0 else None)
+def _seed(seed: int) -> int | None:
+    """numpy's RandomState is the engine of std::mt19937; a negative seed takes entropy."""
+    return seed if seed >= 0 else None

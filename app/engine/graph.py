@@ -35,7 +35,7 @@ class Graph:
 
     data: bytes | None = None
     has_positions: bool = False
-    shares_cache: bool | None = None  # None: the graph could not be read, ask the config
+    shares_cache: bool | None = None  # None: it could not be read, or has no cache
 
 
 def prepare(
@@ -48,8 +48,8 @@ def prepare(
     model = _load(source, name)
     _check_external_files(model.graph, folder, name)
     expression = "|".join(re.escape(pattern).replace("%d", r"\d+") for pattern in past)
-    names = [value.name for value in model.graph.input]
-    shares = shares_cache(model.graph, [n for n in names if re.fullmatch(expression, n)])
+    cached = [v.name for v in model.graph.input if re.fullmatch(expression, v.name)]
+    shares = shares_cache(model.graph, cached) if cached else None
     if not _insert_positions(model.graph, logits):
         return Graph(shares_cache=shares)
     return Graph(model.SerializeToString(), has_positions=True, shares_cache=shares)
@@ -67,30 +67,56 @@ def shares_cache(graph: onnx.GraphProto, past: Iterable[str]) -> bool:
     return bool(wanted) and found == wanted
 
 
-def resize_model(element_type: int, *, grows: bool) -> bytes:
-    """x (B, H, S, D) -> its first `length` positions, then the filler if it grows.
+def grow_model(element_type: int, *, rank: int, axis: int) -> bytes:
+    """The first `length` positions of x along `axis`, then the filler.
 
-    A graph, so that the copy runs on the device where the cache lies, whatever device that is.
+    A graph, as are the next two, so that the copy runs on the device where the cache lies.
     """
-    shape = ["B", "H", "S", "D"]
-    ends = [helper.make_tensor_value_info("length", TensorProto.INT64, [1])]
+    nodes = [
+        helper.make_node("Slice", ["x", "zero", "length", "axis"], ["kept"]),
+        helper.make_node("Concat", ["kept", "filler"], ["y"], axis=axis),
+    ]
+    return _copying(nodes, element_type, rank, axis, extra={"length": [1], "filler": None})
+
+
+def cut_model(element_type: int, *, rank: int, axis: int) -> bytes:
+    """The first `length` positions of x along `axis`."""
+    nodes = [helper.make_node("Slice", ["x", "zero", "length", "axis"], ["y"])]
+    return _copying(nodes, element_type, rank, axis, extra={"length": [1]})
+
+
+def gather_model(element_type: int, *, rank: int, axis: int) -> bytes:
+    """The slices of x along `axis` that `indices` names."""
+    nodes = [helper.make_node("Gather", ["x", "indices"], ["y"], axis=axis)]
+    return _copying(nodes, element_type, rank, axis, extra={"indices": ["N"]})
+
+
+def _copying(
+    nodes: list[onnx.NodeProto],
+    element_type: int,
+    rank: int,
+    axis: int,
+    *,
+    extra: dict[str, list[int | str] | None],
+) -> bytes:
+    """A graph x, extra -> y; an extra without a shape is like x but for its size along `axis`."""
+
+    def like_x(name: str, along: str) -> onnx.ValueInfoProto:
+        shape = [along if i == axis else f"D{i}" for i in range(rank)]
+        return helper.make_tensor_value_info(name, element_type, shape)
+
+    inputs = [like_x("x", "X")]
+    for name, shape in extra.items():
+        inputs.append(
+            like_x(name, "F")
+            if shape is None
+            else helper.make_tensor_value_info(name, TensorProto.INT64, shape)
+        )
     constants = [
         helper.make_tensor("zero", TensorProto.INT64, [1], [0]),
-        helper.make_tensor("axis", TensorProto.INT64, [1], [2]),
+        helper.make_tensor("axis", TensorProto.INT64, [1], [axis]),
     ]
-    x = helper.make_tensor_value_info("x", element_type, shape)
-    y = helper.make_tensor_value_info("y", element_type, ["B", "H", "T", "D"])
-    if not grows:
-        nodes = [helper.make_node("Slice", ["x", "zero", "length", "axis"], ["y"])]
-        inputs = [x, *ends]
-    else:
-        nodes = [
-            helper.make_node("Slice", ["x", "zero", "length", "axis"], ["kept"]),
-            helper.make_node("Concat", ["kept", "filler"], ["y"], axis=2),
-        ]
-        filler = helper.make_tensor_value_info("filler", element_type, ["B", "H", "F", "D"])
-        inputs = [x, *ends, filler]
-    graph = helper.make_graph(nodes, "resize", inputs, [y], constants)
+    graph = helper.make_graph(nodes, "copy", inputs, [like_x("y", "Y")], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(model.SerializeToString())
 

@@ -1,11 +1,14 @@
 """GeneratorParams: search options, types checked when set, ranges when a Generator is made."""
 
 import math
+import operator
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from app.engine.config import Configuration, SearchOptions, coerce_option
 from app.engine.errors import EngineError
+from app.engine.select import Preferences
 
 if TYPE_CHECKING:
     from app.engine.model import Model
@@ -19,6 +22,7 @@ class GeneratorParams:
     def __init__(self, model: "Model") -> None:
         self._configuration = model.config
         self._options = model.config.search
+        self._preferences = Preferences()
 
     def set_search_options(self, **options: Any) -> None:
         self._options = changed(self._options, options)
@@ -26,8 +30,41 @@ class GeneratorParams:
     def get_search_options(self) -> dict[str, Any]:
         return asdict(self._options)
 
+    def set_logit_bias(self, bias: Mapping[int, float]) -> None:
+        """Added to the logits of these tokens, before every other step; {} takes it back."""
+        self._preferences = replace(
+            self._preferences, bias=checked_bias(bias, self._configuration.model.vocab_size)
+        )
+
+    def set_banned_tokens(self, ids: Iterable[int]) -> None:
+        """Tokens that are never chosen; () takes it back."""
+        self._preferences = replace(
+            self._preferences, banned=checked_ids(ids, self._configuration.model.vocab_size)
+        )
+
     def freeze(self) -> SearchOptions:
         return check(self._options, self._configuration)
+
+    @property
+    def preferences(self) -> Preferences:
+        return self._preferences
+
+
+def checked_bias(bias: Mapping[int, float], vocab_size: int) -> dict[int, float]:
+    ids = checked_ids(bias, vocab_size)
+    values = [float(value) for value in bias.values()]
+    if not all(map(math.isfinite, values)):
+        raise EngineError("A logit bias must be a finite number; see set_banned_tokens.")
+    return dict(zip(ids, values, strict=True))
+
+
+def checked_ids(ids: Iterable[int], vocab_size: int) -> tuple[int, ...]:
+    """Whole numbers within the vocabulary: -1, to_token_id's "unknown", is an error here."""
+    numbers = tuple(operator.index(number) for number in ids)
+    for number in numbers:
+        if not 0 <= number < vocab_size:
+            raise EngineError(f"Token {number} is outside the vocabulary of {vocab_size}.")
+    return numbers
 
 
 def changed(options: SearchOptions, values: dict[str, Any]) -> SearchOptions:
@@ -48,16 +85,26 @@ def check(options: SearchOptions, configuration: Configuration) -> SearchOptions
     _within(options, "num_beams", 1, MAX_BATCH)
     _within(options, "num_return_sequences", 1, options.num_beams, "num_beams")
     if options.num_beams > 1:
-        raise EngineError("Beam search (num_beams above 1) is not supported yet.")
-    if options.do_sample:
+        _check_beams(options, model.vocab_size)
+    elif options.do_sample:
         _within(options, "top_k", 0, model.vocab_size, "the vocabulary's size")
         _within(options, "top_p", 0.0, 1.0)
         _within(options, "temperature", 0.0, 1e6)
+        _within(options, "min_p", 0.0, 1.0)
     if not (options.repetition_penalty > 0 and math.isfinite(options.repetition_penalty)):
         raise EngineError(
             f"repetition_penalty must be above 0, not {options.repetition_penalty!r}."
         )
     return options
+
+
+def _check_beams(options: SearchOptions, vocab_size: int) -> None:
+    if options.do_sample and options.top_k != 1 and options.temperature != 0.0:
+        raise EngineError("Beam search does not sample: set do_sample=False or num_beams=1.")
+    if vocab_size < 2:
+        raise EngineError("Beam search needs a vocabulary of at least 2 tokens.")
+    if not math.isfinite(options.length_penalty):
+        raise EngineError(f"length_penalty must be a number, not {options.length_penalty!r}.")
 
 
 def _within(options: SearchOptions, name: str, least: float, most: float, named: str = "") -> None:

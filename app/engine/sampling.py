@@ -67,6 +67,14 @@ def cut(found: Candidates, top_p: float) -> Candidates:
     return Candidates(found.ids[:keep], head / head.sum())
 
 
+def cut_unlikely(found: Candidates, min_p: float) -> Candidates:
+    """Those at least `min_p` times as likely as the likeliest."""
+    least = found.probabilities[0] * np.float32(min_p)
+    keep = int((found.probabilities >= least).sum())
+    head = found.probabilities[:keep]
+    return Candidates(found.ids[:keep], head / head.sum())
+
+
 def draw(found: Candidates, random: np.random.RandomState) -> int:
     """One id. A single candidate uses no random numbers (SPEC 3.4)."""
     if len(found.ids) == 1:
@@ -76,7 +84,10 @@ def draw(found: Candidates, random: np.random.RandomState) -> int:
     wide = found.probabilities.astype(np.float64)
     cumulative = np.cumsum(wide / wide.sum())
     cumulative[-1] = 1.0
-    return int(found.ids[np.searchsorted(cumulative, point, side="left")])
+    index = int(np.searchsorted(cumulative, point, side="left"))
+    while found.probabilities[index] == 0:  # what is forbidden is not drawn by a rounding either
+        index -= 1
+    return int(found.ids[index])
 
 
 def _weights(scores: Logits, highest: np.float32, temperature: float) -> Logits:

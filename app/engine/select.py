@@ -1,10 +1,12 @@
 """Picks the next token of each row: the chain of steps is put together once, the loop calls it.
 
 Here in numpy, on logits in host memory. A form that runs on the device can take this one's place:
-the loop knows only `make_select`.
+the loop knows only a Search (this one, or that of beam.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,42 +18,112 @@ from app.engine.errors import EngineError
 
 Logits = NDArray[np.float32]
 Tokens = NDArray[np.int32]
+Flags = NDArray[np.bool_]
 Step = Callable[[Logits, Tokens], None]
 Choose = Callable[[Logits], int]
-Select = Callable[[Logits, Tokens, NDArray[np.bool_]], Tokens]
+Mask = Callable[[int, Logits], None]  # takes what a grammar forbids out of a row's logits
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What comes next: a token for each row (R,), and which rows have ended by now (R,)."""
+
+    tokens: Tokens
+    ended: Flags
+    parents: NDArray[np.int64] | None = None  # the rows they continue; None: each its own
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """What a caller wants of single tokens: scores added, and tokens never chosen."""
+
+    bias: Mapping[int, float] = field(default_factory=dict)
+    banned: tuple[int, ...] = ()
+
+
+class Search(Protocol):
+    """How texts go on. The loop keeps the texts; a Search keeps what it needs to compare them."""
+
+    count: int  # how many texts come out
+
+    def choose(
+        self, logits: Logits, text: Tokens, ended: Flags, mask: Mask | None = None
+    ) -> Choice:
+        """logits (R, V), which stay as they are; text so far (R, T); rows that have ended (R,)."""
+
+    def change(self, options: SearchOptions, preferences: Preferences) -> None: ...
+    def restart(self) -> None: ...
+    def result(self, index: int, text: Tokens) -> Tokens: ...
+
+
+class RowSearch:
+    """Every row for itself: the best token, or one drawn."""
+
+    def __init__(
+        self,
+        options: SearchOptions,
+        preferences: Preferences,
+        *,
+        eos_ids: Sequence[int],
+        pad_id: int,
+        random: np.random.RandomState,
+    ) -> None:
+        self.count = options.batch_size
+        self._eos_ids, self._pad_id, self._random = eos_ids, pad_id, random
+        self.change(options, preferences)
+
+    def choose(
+        self, logits: Logits, text: Tokens, ended: Flags, mask: Mask | None = None
+    ) -> Choice:
+        """A row that has ended gets the pad and draws no random number."""
+        chosen = np.full(len(logits), self._pad_id, np.int32)
+        ended = ended.copy()
+        for index, row in enumerate(logits):
+            if ended[index]:
+                continue
+            if self._chain or mask is not None:
+                row = prepared(row, text[index], self._chain, index, mask)
+            token = self._pick(row)
+            chosen[index] = token
+            ended[index] = token in self._eos_ids
+        return Choice(chosen, ended)
+
+    def change(self, options: SearchOptions, preferences: Preferences) -> None:
+        self._chain = make_steps(options, preferences, self._eos_ids)
+        self._pick = _greedy if is_greedy(options) else _make_sampler(options, self._random)
+
+    def restart(self) -> None:
+        """Nothing is kept from text to text; the random numbers go on."""
+
+    def result(self, index: int, text: Tokens) -> Tokens:
+        found: Tokens = text[index]
+        return found
 
 
 def is_greedy(options: SearchOptions) -> bool:
     return not options.do_sample or options.top_k == 1 or options.temperature == 0.0
 
 
-def make_select(
-    options: SearchOptions, *, eos_ids: Sequence[int], pad_id: int, random: np.random.RandomState
-) -> Select:
-    """logits (B, V), text so far (B, T), rows that have ended (B,) -> tokens (B,).
-
-    The logits are not changed. A row that has ended gets the pad and draws no random number.
-    """
-    chain = _make_steps(options, eos_ids)
-    choose = _greedy if is_greedy(options) else _make_sampler(options, random)
-
-    def select(logits: Logits, text: Tokens, ended: NDArray[np.bool_]) -> Tokens:
-        chosen = np.full(len(logits), pad_id, np.int32)
-        for index, row in enumerate(logits):
-            if ended[index]:
-                continue
-            if chain:
-                row = row.copy()
-                for step in chain:
-                    step(row, text[index])
-            chosen[index] = choose(row)
-        return chosen
-
-    return select
+def prepared(
+    row: Logits, text: Tokens, chain: Sequence[Step], index: int, mask: Mask | None
+) -> Logits:
+    """A row's logits after all steps, in a copy."""
+    row = row.copy()
+    for step in chain:
+        step(row, text)
+    if mask is not None:  # last, so that nothing can bring back what a grammar forbids
+        mask(index, row)
+    return row
 
 
-def _make_steps(options: SearchOptions, eos_ids: Sequence[int]) -> list[Step]:
+def make_steps(
+    options: SearchOptions, preferences: Preferences, eos_ids: Sequence[int]
+) -> list[Step]:
     chain: list[Step] = []
+    if preferences.bias:
+        ids = np.array(list(preferences.bias), np.intp)
+        values = np.array(list(preferences.bias.values()), np.float32)
+        chain.append(lambda row, text: steps.add(row, ids, values))
     if options.min_length > 0:
         least = options.min_length
 
@@ -66,29 +138,34 @@ def _make_steps(options: SearchOptions, eos_ids: Sequence[int]) -> list[Step]:
     if options.no_repeat_ngram_size > 0:
         size = options.no_repeat_ngram_size
         chain.append(lambda row, text: steps.ban_repeated_ngrams(row, text, size))
+    if preferences.banned:
+        banned = preferences.banned
+        chain.append(lambda row, text: steps.ban(row, banned))
     return chain
+
+
+def check_highest(highest: float) -> None:
+    if highest != highest or highest == float("inf"):
+        raise EngineError("The model's output is not a number; no token can be chosen from it.")
+    if highest == float("-inf"):
+        raise EngineError("Every token is banned; no token can be chosen.")
 
 
 def _greedy(row: Logits) -> int:
     """The lowest id among equals. argmax finds a NaN too, so one look is enough."""
     token = int(row.argmax())
-    _check(float(row[token]))
+    check_highest(float(row[token]))
     return token
 
 
 def _make_sampler(options: SearchOptions, random: np.random.RandomState) -> Choose:
     def sample(row: Logits) -> int:
-        _check(float(row.max()))
+        check_highest(float(row.max()))
         found = sampling.candidates(
             row, temperature=options.temperature, top_k=options.top_k, top_p=options.top_p
         )
+        if options.min_p > 0.0:
+            found = sampling.cut_unlikely(found, options.min_p)
         return sampling.draw(found, random)
 
     return sample
-
-
-def _check(highest: float) -> None:
-    if highest != highest or highest == float("inf"):
-        raise EngineError("The model's output is not a number; no token can be chosen from it.")
-    if highest == float("-inf"):
-        raise EngineError("Every token is banned; no token can be chosen.")

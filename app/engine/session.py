@@ -6,7 +6,7 @@ and lies on the session's own device.
 
 import ctypes
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -96,7 +96,7 @@ class Session:
         self._on_host = {
             name for name, memory in self._memory.items() if devices.is_host(memory)
         } | set(self.overridable)
-        self._resizers: dict[tuple[int, bool], Any] = {}
+        self._helpers: dict[tuple[str, int, int, int], Any] = {}
 
     def _open_edited(self, path: Path, edited: graph.Graph, data: bytes | None) -> Any:
         if edited.data is not None:
@@ -170,35 +170,57 @@ class Session:
         devices.copy(host, tensor)
         return tensor
 
-    def resize(self, name: str, tensor: Any, *, length: int, capacity: int) -> Any:
+    def resize(self, name: str, tensor: Any, *, length: int, capacity: int, axis: int = 2) -> Any:
         """The first `length` positions of a cache tensor in a new one of `capacity` positions."""
-        rows, heads, _, head_size = tensor.shape()
-        target = self.tensor(name, (rows, heads, capacity, head_size))
+        shape = list(tensor.shape())
+        shape[axis] = capacity
+        target = self.tensor(name, shape)
         if length == 0 and capacity == 0:
             return target
-        grows = capacity > length
-        resizer = self._resizer(tensor.element_type(), grows=grows)
-        binding = resizer.io_binding()
-        binding.bind_ortvalue_input("x", tensor)
-        binding.bind_cpu_input("length", np.array([length], np.int64))
-        if grows:
-            filler = self.zeros(name, (rows, heads, capacity - length, head_size))
-            binding.bind_ortvalue_input("filler", filler)
-        binding.bind_ortvalue_output("y", target)
-        try:
-            resizer.run_with_iobinding(binding)
-        except _RUN_ERRORS as error:
-            self._fail(error, Stop())
+        given = {"length": host_tensor(np.array([length], np.int64), INT64)}
+        if capacity > length:
+            shape[axis] = capacity - length
+            given["filler"] = self.zeros(name, shape)
+            self._apply(graph.grow_model, tensor, given, target, axis)
+        else:
+            self._apply(graph.cut_model, tensor, given, target, axis)
         return target
 
-    def _resizer(self, element_type: int, *, grows: bool) -> Any:
-        key = element_type, grows
-        if key not in self._resizers:
+    def gather(self, name: str, tensor: Any, indices: NDArray[np.int64], *, axis: int) -> Any:
+        """The slices `indices` along an axis of a cache tensor, in a new one."""
+        shape = list(tensor.shape())
+        shape[axis] = len(indices)
+        target = self.tensor(name, shape)
+        if 0 not in shape:
+            given = {"indices": host_tensor(np.ascontiguousarray(indices), INT64)}
+            self._apply(graph.gather_model, tensor, given, target, axis)
+        return target
+
+    def _apply(
+        self,
+        make: Callable[..., bytes],
+        tensor: Any,
+        given: Mapping[str, Any],
+        target: Any,
+        axis: int,
+    ) -> None:
+        """Run a small graph where the tensors lie, whatever device that is."""
+        key = make.__name__, tensor.element_type(), len(tensor.shape()), axis
+        if key not in self._helpers:
             options = _session_options({"intra_op_num_threads": 1})
             chosen = devices.add_providers(options, self._providers)
-            model = graph.resize_model(element_type, grows=grows)
-            self._resizers[key] = onnxruntime.InferenceSession(model, options, providers=chosen)
-        return self._resizers[key]
+            model = make(key[1], rank=key[2], axis=axis)
+            self._helpers[key] = onnxruntime.InferenceSession(model, options, providers=chosen)
+        helper = self._helpers[key]
+        binding = helper.io_binding()
+        binding.bind_ortvalue_input("x", tensor)
+        for name, value in given.items():
+            binding.bind_ortvalue_input(name, value)
+        binding.bind_ortvalue_output("y", target)
+        try:
+            helper.run_with_iobinding(binding)
+        except _RUN_ERRORS as error:
+            self._fail(error, Stop())
 
 
 def host_tensor(array: Array, element_type: int) -> Any:

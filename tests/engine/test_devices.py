@@ -77,3 +77,15 @@ def test_a_stop_leaves_the_device_usable(device, data_folder, generator_for):
 
 def test_cores_are_counted():
     assert 1 <= devices.physical_cores() <= 4096
+
+
+def test_beams_are_the_same_on_every_device(device, data_folder, generator_for):
+    texts = []
+    for place in ("cpu", device):
+        with open_on(place, data_folder / "tiny-llama-gqa") as model:
+            generator = generator_for(model, max_length=20, num_beams=3, batch_size=2)
+            generator.append_tokens([[40, 41, 42], [50, 51, 1]])
+            while not generator.is_done():
+                generator.generate_next_token()
+            texts.append([generator.get_sequence(i).tolist() for i in range(2)])
+    assert texts[0] == texts[1]

@@ -187,3 +187,19 @@ def test_numbers_come_back_and_the_generator_keeps_its_own(model):
     params.set_search_options(max_length=4)
     generator.append_tokens([10, 11, 12, 13, 14])
     assert not generator.is_done()
+
+
+def test_preferences_act_from_the_next_token_on(model, generator_for):
+    params = og.GeneratorParams(model)
+    params.set_search_options(max_length=20)
+    params.set_logit_bias({77: 1e4})
+    generator = og.Generator(model, params)
+    generator.append_tokens([40, 41])
+    generator.generate_next_token()
+    generator.set_banned_tokens([77])
+    generator.set_logit_bias({78: 1e4})
+    generator.generate_next_token()
+    assert generator.get_sequence(0).tolist() == [40, 41, 77, 78]
+    for wrong in (lambda: params.set_banned_tokens([-1]), lambda: params.set_logit_bias({1: "x"})):
+        with pytest.raises((og.EngineError, ValueError)):
+            wrong()

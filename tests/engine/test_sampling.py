@@ -10,7 +10,7 @@ from app import engine as og
 from app.engine import logits as steps
 from app.engine import sampling
 from app.engine.config import SearchOptions
-from app.engine.select import make_select
+from app.engine.select import Preferences, RowSearch
 
 QUARTERS = np.log(np.array([0.5, 0.25, 0.125, 0.125], np.float32))
 
@@ -137,15 +137,19 @@ def test_ngrams_are_not_repeated(text, size, banned):
     assert set(np.flatnonzero(row).tolist()) == banned
 
 
-def select(row, text=(1,), **options):
-    chosen = make_select(
-        SearchOptions(**options), eos_ids=(0,), pad_id=9, random=np.random.RandomState(1)
+def select(row, text=(1,), preferences=None, **options):
+    search = RowSearch(
+        SearchOptions(**options),
+        preferences or Preferences(),
+        eos_ids=(0,),
+        pad_id=9,
+        random=np.random.RandomState(1),
     )
     logits = np.array([row], np.float32)
     before = logits.copy()
-    token = chosen(logits, np.array([text], np.int32), np.zeros(1, np.bool_))
+    choice = search.choose(logits, np.array([text], np.int32), np.zeros(1, np.bool_))
     assert (logits == before).all()
-    return int(token[0])
+    return int(choice.tokens[0])
 
 
 def test_equals_go_to_the_lowest_id():
@@ -167,3 +171,23 @@ def test_numbers_that_are_none_raise(bad, options):
 def test_a_row_without_any_allowed_token_raises():
     with pytest.raises(og.EngineError, match="banned"):
         select([-np.inf] * 4)
+
+
+def test_tokens_may_be_preferred_and_banned():
+    assert select([0, 5, 3, 1], preferences=Preferences(bias={2: 2.5})) == 2
+    assert select([0, 5, 3, 1], preferences=Preferences(banned=(1,))) == 2
+    assert select([0, 5, 3, 1], preferences=Preferences(bias={2: 9.0}, banned=(2,))) == 1
+
+
+def test_min_p_keeps_what_is_likely_beside_the_likeliest():
+    found = sampling.cut_unlikely(
+        sampling.candidates(QUARTERS, temperature=1.0, top_k=0, top_p=1.0), 0.5
+    )
+    assert found.ids.tolist() == [0, 1]
+    assert found.probabilities.tolist() == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_what_weighs_nothing_is_never_drawn():
+    found = sampling.Candidates(np.arange(3), np.array([0.5, 0.5, 0.0], np.float32))
+    random = np.random.RandomState(0)
+    assert {sampling.draw(found, random) for _ in range(50)} == {0, 1}

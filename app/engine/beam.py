@@ -1,0 +1,146 @@
+"""Beam search: several texts for each prompt are kept, the likeliest go on.
+
+Knows logits, texts and scores; no model and no cache. Rows are prompt by prompt, beam by beam.
+A text's score is the sum of its tokens' log-probabilities over its length to the power of
+length_penalty (SPEC 3.6).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.engine.config import SearchOptions
+from app.engine.sampling import largest
+from app.engine.select import (
+    Choice,
+    Flags,
+    Logits,
+    Mask,
+    Preferences,
+    Tokens,
+    check_highest,
+    make_steps,
+    prepared,
+)
+
+_OUT_OF_RACE = -1e9  # the first step's other beams: they hold the same text as the first
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    score: float
+    tokens: Tokens  # the text without its end-of-text
+
+
+@dataclass
+class _Prompt:
+    """What one prompt has come to: its finished texts, the best first."""
+
+    size: int
+    finished: list[Hypothesis] = field(default_factory=list)
+    is_done: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.finished) == self.size
+
+    def add(self, hypothesis: Hypothesis) -> None:
+        if self.is_full and hypothesis.score <= self.finished[-1].score:
+            return
+        better = [h for h in self.finished if h.score >= hypothesis.score]
+        worse = self.finished[len(better) :]
+        self.finished = [*better, hypothesis, *worse][: self.size]
+
+
+class BeamSearch:
+    def __init__(
+        self,
+        options: SearchOptions,
+        preferences: Preferences,
+        *,
+        eos_ids: Sequence[int],
+        pad_id: int,
+    ) -> None:
+        self._batch, self._beams = options.batch_size, options.num_beams
+        self._returned = options.num_return_sequences
+        self.count = self._batch * self._returned
+        self._eos_ids, self._pad_id = eos_ids, pad_id
+        self.change(options, preferences)
+        self.restart()
+
+    def change(self, options: SearchOptions, preferences: Preferences) -> None:
+        self._options = options
+        self._chain = make_steps(options, preferences, self._eos_ids)
+
+    def restart(self) -> None:
+        self._prompts = [_Prompt(self._beams) for _ in range(self._batch)]
+        self._scores = np.full((self._batch, self._beams), _OUT_OF_RACE, np.float32)
+        self._scores[:, 0] = 0.0
+
+    def choose(
+        self, logits: Logits, text: Tokens, ended: Flags, mask: Mask | None = None
+    ) -> Choice:
+        rows = np.stack(
+            [
+                prepared(row, text[index], self._chain, index, mask)
+                for index, row in enumerate(logits)
+            ]
+        )
+        check_highest(float(rows.max()))
+        sums = _log_softmax(rows) + self._scores.reshape(-1, 1)  # (B * beams, V)
+        tokens = np.full(len(rows), self._pad_id, np.int32)
+        parents = np.arange(len(rows))
+        for item, prompt in enumerate(self._prompts):
+            if not prompt.is_done:
+                first = item * self._beams
+                here = slice(first, first + self._beams)
+                beams, tokens[here] = self._step(item, sums[here], text[here])
+                parents[here] = first + beams
+        is_done = np.array([prompt.is_done for prompt in self._prompts])
+        return Choice(tokens, np.repeat(is_done, self._beams), parents)
+
+    def result(self, index: int, text: Tokens) -> Tokens:
+        """The texts that are best as things stand; looking does not end the search."""
+        item, rank = divmod(index, self._returned)
+        prompt = self._prompts[item]
+        standing = _Prompt(self._beams, list(prompt.finished))
+        if not prompt.is_done:
+            for beam in range(self._beams):
+                row = text[item * self._beams + beam]
+                standing.add(Hypothesis(self._score(self._scores[item, beam], len(row)), row))
+        return standing.finished[rank].tokens
+
+    def _step(
+        self, item: int, sums: Logits, text: Tokens
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """One prompt's beams go on: (beams that are continued, tokens) of the new beams."""
+        prompt, length = self._prompts[item], text.shape[1]
+        best = largest(sums.reshape(-1), (1 + max(1, len(self._eos_ids))) * self._beams)
+        highest = float(sums.reshape(-1)[best[0]])
+        taken: list[int] = []
+        for rank, candidate in enumerate(best.tolist()):
+            beam, token = divmod(candidate, sums.shape[1])
+            if token not in self._eos_ids:
+                taken.append(candidate)
+            elif rank < self._beams:
+                score = self._score(sums[beam, token], length)
+                prompt.add(Hypothesis(score, text[beam].copy()))
+            if len(taken) == self._beams:
+                break
+        if prompt.is_full:
+            cannot_improve = self._score(highest, length) <= prompt.finished[-1].score
+            prompt.is_done = self._options.early_stopping or cannot_improve
+        beams, tokens = np.divmod(np.array(taken, np.int64), sums.shape[1])
+        self._scores[item] = sums.reshape(-1)[taken]
+        return beams, tokens.astype(np.int32)
+
+    def _score(self, total: float, length: int) -> float:
+        return float(total / float(length) ** self._options.length_penalty)
+
+
+def _log_softmax(rows: Logits) -> Logits:
+    shifted = rows - rows.max(axis=1, keepdims=True)
+    found: Logits = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return found

@@ -1,0 +1,159 @@
+"""What a graph is fed at each run besides its cache: ids, masks, positions, lengths.
+
+Knows which columns of the text are pads, and no tensors of the device. Rows of a batch are padded
+on the right: pads are masked, and a row's positions go on after its last text token (SPEC 5).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.engine.errors import EngineError, ModelError
+from app.engine.session import Array, TensorInfo
+
+Tokens = NDArray[np.int32]
+Feed = Callable[["Span"], Array]
+
+_MASK_STEP = 1024
+
+
+@dataclass(frozen=True)
+class Span:
+    """The tokens (B, L) of one run; `start` tokens were read before them."""
+
+    tokens: Tokens
+    start: int
+
+    @property
+    def total(self) -> int:
+        return self.start + int(self.tokens.shape[1])
+
+
+class Feeds:
+    """`names` says what the graphs call their inputs (our word -> name)."""
+
+    def __init__(self, names: Mapping[str, str], *, rows: int, pad_id: int) -> None:
+        self.rows = rows
+        self.prompt_width = 0  # columns of the first run; a batch's pads are only there
+        self.text_lengths = np.zeros(rows, np.int64)  # (B,) text tokens in those columns
+        self._names, self._pad_id = names, pad_id
+        self._masks: dict[type[np.generic], Array] = {}
+
+    def make(self, inputs: Mapping[str, TensorInfo]) -> dict[str, Feed]:
+        """Graph name -> function of the run, for what the graph declares and we can tell."""
+        makers: dict[str, Callable[[TensorInfo], Feed]] = {
+            "input_ids": self._ids,
+            "attention_mask": self._mask,
+            "position_ids": self._positions,
+            "seqlens_k": self._last_indices,
+            "total_sequence_length": lambda info: _scalar(info, lambda span: span.total),
+            "past_sequence_length": lambda info: _scalar(info, lambda span: span.start),
+            "past_key_values_length": lambda info: _scalar(info, lambda span: span.start),
+            "current_sequence_length": lambda info: _scalar(
+                info, lambda span: span.tokens.shape[1]
+            ),
+            "image_features": _no_features,
+            "audio_features": _no_features,
+        }
+        words = {name: word for word, name in self._names.items() if word in makers}
+        feeds = {}
+        for name, info in inputs.items():
+            if name in words:
+                feeds[name] = makers[words[name]](info)
+            elif name == "num_logits_to_keep" or name.startswith("onnx::Neg_"):
+                feeds[name] = _scalar(info, lambda span: 0)
+        return feeds
+
+    def measure_prompt(self, tokens: Tokens) -> None:
+        """Look for the pads in the columns of the first run."""
+        self.prompt_width = tokens.shape[1]
+        self.text_lengths = np.full(self.rows, tokens.shape[1], np.int64)
+        if self.rows > 1:
+            self.text_lengths = text_lengths(tokens, self._pad_id)
+        self._masks.clear()
+
+    def reorder(self, parents: NDArray[np.int64]) -> None:
+        self.rows = len(parents)
+        self.text_lengths = self.text_lengths[parents]
+        self._masks.clear()
+
+    # ------------------------------------------------------------ each kind of input
+
+    def _ids(self, info: TensorInfo) -> Feed:
+        one = np.zeros((self.rows, 1), info.numpy_type)
+
+        def ids(span: Span) -> Array:
+            nonlocal one
+            if len(info.shape) == 1:  # one token a row and run
+                return span.tokens[:, 0].astype(info.numpy_type)
+            if span.tokens.shape[1] > 1:
+                return span.tokens.astype(info.numpy_type)
+            if len(one) != self.rows:
+                one = np.zeros((self.rows, 1), info.numpy_type)
+            one[:] = span.tokens
+            return one
+
+        return ids
+
+    def _mask(self, info: TensorInfo) -> Feed:
+        def mask(span: Span) -> Array:
+            kept = self._masks.get(info.numpy_type)
+            if kept is None or kept.shape[1] < span.total:
+                width = -(-span.total // _MASK_STEP) * _MASK_STEP
+                kept = np.ones((self.rows, width), info.numpy_type)
+                columns = np.arange(self.prompt_width)
+                kept[:, : self.prompt_width] = columns < self.text_lengths[:, None]
+                self._masks[info.numpy_type] = kept
+            return np.ascontiguousarray(kept[:, : span.total])  # no copy for one row
+
+        return mask
+
+    def _positions(self, info: TensorInfo) -> Feed:
+        if len(info.shape) != 2:
+            raise ModelError(f"The input {info.name} has {len(info.shape)} dimensions, not 2.")
+        one = np.zeros((1, 1), info.numpy_type)
+
+        def positions(span: Span) -> Array:
+            if self.rows == 1 and span.total == span.start + 1:
+                one[0, 0] = span.start
+                return one
+            return self._columns(np.arange(span.start, span.total)).astype(info.numpy_type)
+
+        return positions
+
+    def _columns(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(B, L): a row's text counts on without a hole; its pads stand at 0."""
+        text = self.text_lengths[:, None]
+        after = text + (columns - self.prompt_width)[None]
+        within = np.where(columns < text, columns[None], 0)
+        return np.where(columns < self.prompt_width, within, after)
+
+    def _last_indices(self, info: TensorInfo) -> Feed:
+        def last(span: Span) -> Array:
+            index = self.text_lengths + (span.total - self.prompt_width) - 1
+            return index.astype(info.numpy_type).reshape([self.rows] + [1] * (len(info.shape) - 1))
+
+        return last
+
+
+def text_lengths(tokens: Tokens, pad_id: int) -> NDArray[np.int64]:
+    """(B,): columns up to each row's last token that is no pad; all of them if there is none."""
+    is_text = tokens != pad_id
+    from_right = is_text[:, ::-1].argmax(axis=1)
+    found: NDArray[np.int64] = tokens.shape[1] - np.where(is_text.any(axis=1), from_right, 0)
+    return found
+
+
+def _scalar(info: TensorInfo, value: Callable[[Span], int]) -> Feed:
+    shape = [1] * len(info.shape)
+    return lambda span: np.full(shape, value(span), info.numpy_type)
+
+
+def _no_features(info: TensorInfo) -> Feed:
+    """Nothing to see or hear, unless it is set for the run."""
+    if any(size <= 0 for size in info.shape[1:]):
+        raise EngineError(f"The graph does not tell the width of {info.name}.")
+    empty = np.zeros((0, *info.shape[1:]), info.numpy_type)
+    return lambda span: empty

@@ -1,0 +1,110 @@
+"""One graph of the model in use by one Decoder: what is bound to it, and what it put out last.
+
+Knows names and tensors, not what they mean.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from app.engine.errors import EngineError
+from app.engine.feeds import Feed, Span
+from app.engine.model import Part
+from app.engine.session import Array, element_type_of, host_tensor
+from app.engine.stop import Stop
+
+
+class Stage:
+    """`outside` are inputs and outputs that others bind: caches and logits."""
+
+    def __init__(self, part: Part, feeds: Mapping[str, Feed], outside: Collection[str]) -> None:
+        self.part, self.session, self.feeds = part, part.session, feeds
+        self.binding = self.session.io_binding()
+        self.last_inputs: dict[str, Array] = {}
+        self.is_stale = True  # what it put out is not of the inputs that are set now
+        self._outside = set(outside)
+        self._free = [name for name in self.session.outputs if name not in self._outside]
+        self._given: dict[str, Array] = {}  # set from outside, kept
+        self._given_once: dict[str, Array] = {}  # in place of what we feed, for the next run
+        self._bound: dict[str, Array] = {}
+        for name in self._free:  # bound first, so that they are the first of get_outputs too
+            self.binding.bind_output(name, "cpu")
+
+    @property
+    def has_given_once(self) -> bool:
+        return bool(self._given_once)
+
+    def give(self, name: str, array: Array) -> None:
+        """An input's value from outside: for good, or for the next run if we feed it ourselves."""
+        info = self.session.inputs.get(name) or self.session.overridable[name]
+        if element_type_of(array) != info.element_type:
+            raise EngineError(
+                f"The input {name} takes {np.dtype(info.numpy_type)}, not {array.dtype}."
+            )
+        _check_shape(name, array.shape, info.shape)
+        copy = np.array(array, order="C", copy=True)
+        (self._given_once if name in self.feeds else self._given)[name] = copy
+        self.is_stale = True
+
+    def bind_inputs(self, span: Span, passed: Mapping[str, Any]) -> None:
+        """`passed` are tensors of earlier stages by name."""
+        given_once, self._given_once = self._given_once, {}
+        values = {name: feed(span) for name, feed in self.feeds.items()}
+        values.update(self._given)
+        values.update(given_once)
+        from_stages = {name: passed[name] for name in self.session.inputs if name in passed}
+        missing = set(self.session.inputs) - set(values) - set(from_stages) - self._outside
+        if missing:
+            raise EngineError(f"The model needs the input {sorted(missing)[0]}, which is not set.")
+        for name, array in values.items():
+            self.bind(name, array)
+        for name, tensor in from_stages.items():
+            if name not in given_once and name not in self._given:
+                self.bind_tensor(name, tensor)
+        self.last_inputs = values
+
+    def bind(self, name: str, array: Array) -> None:
+        """An array that is bound already has only got new values (on a device they are copied)."""
+        if self._bound.get(name) is array and self.session.is_host(name):
+            return
+        self._bound[name] = array
+        info = self.session.inputs.get(name) or self.session.overridable[name]
+        self.binding.bind_ortvalue_input(name, host_tensor(array, info.element_type))
+
+    def bind_tensor(self, name: str, tensor: Any) -> None:
+        self._bound.pop(name, None)
+        self.binding.bind_ortvalue_input(name, tensor)
+
+    def forget_inputs(self) -> None:
+        """What is bound is bound again before the next run, or has the graph's own value."""
+        self.binding.clear_binding_inputs()
+        self._bound.clear()
+
+    def run(self, stop: Stop) -> None:
+        for name in self._free:
+            self.binding.bind_output(name, "cpu")
+        self.is_stale = True
+        self.session.run(self.binding, stop)
+        self.is_stale = False
+
+    def output(self, name: str) -> Any | None:
+        """What the last run gave under a name that no one else binds."""
+        if self.is_stale or name not in self._free:
+            return None
+        return self.binding.get_outputs()[self._free.index(name)]
+
+    def passed_on(self) -> dict[str, Any]:
+        """The tensors that later stages may ask for, by the names that they know them by."""
+        if not self._free:
+            return {}
+        found = zip(self._free, self.binding.get_outputs(), strict=False)
+        return {self.part.renamed.get(name, name): tensor for name, tensor in found}
+
+
+def _check_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if len(shape) != len(wanted) or any(
+        w >= 0 and w != s for s, w in zip(shape, wanted, strict=True)
+    ):
+        pretty = [w if w >= 0 else "any" for w in wanted]
+        raise EngineError(f"The input {name} takes the shape {pretty}, not {list(shape)}.")
