@@ -12,7 +12,9 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("LANG", "C.UTF-8")
 
 # With --no-skips a skip fails the run, except these: beginning of the test's id -> why it may.
-SKIPS_ALLOWED: dict[str, str] = {}
+SKIPS_ALLOWED: dict[str, str] = {
+    "tests/engine/test_kinds.py::test_the_peers_own": "the peer's models may not be copied here",
+}
 # And at least one test of each of these must have passed.
 MARKERS_REQUIRED = ("peer", "starter", "end_to_end")
 

@@ -89,6 +89,7 @@ class Generator:
         if self._batch > 1 or decoder.must_read_at_once(self._length + given.shape[1]):
             size = given.shape[1]
         start = min(self._length, decoder.length)
+        decoder.mark()
         done = 0
         while done < given.shape[1]:
             chunk = given[:, done : done + size]
@@ -99,6 +100,8 @@ class Generator:
             done += chunk.shape[1]
             if self._beams > 1:
                 self._start_beams()
+            elif done == given.shape[1]:
+                decoder.mark()
             yield done
 
     def _start_beams(self) -> None:
@@ -215,6 +218,14 @@ class Generator:
         last = self._sequence[:, wanted - 1] if wanted else np.zeros(self._rows, np.int32)
         self._next = last.copy()
 
+    def snapshot_state(self) -> None:
+        """Make rewind_to come back to what is read now for nothing, in every kind of model.
+
+        Only models with recurrent layers need it, and they too are rewound without: from the
+        nearest snapshot or end of a prompt before, what lies between is read again.
+        """
+        self._open().mark()
+
     def _end_beams(self, wanted: int) -> None:
         if wanted > 0:
             raise EngineError("With num_beams above 1 only rewind_to(0) is possible.")
@@ -310,7 +321,7 @@ class Generator:
         width = decoder.length - self._last_start
         if name == self._model_config.decoder.outputs["logits"] and found.shape[1] < width:
             self._read_again(self._last_start)
-            found = decoder.output(name)
+            found = decoder.output(name)[:, -width:]
         return found
 
     def _read_again(self, start: int) -> None:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +75,9 @@ def reference() -> Callable[[Path, Sequence[int]], NDArray[np.float32]]:
             kind = types[info.type]
             if info.name in given:
                 feeds[info.name] = np.array(given[info.name], kind)
-            else:
-                feeds[info.name] = np.zeros((1, info.shape[1], 0, info.shape[3]), kind)
+            else:  # free sizes are the number of rows, here 1, and the empty past
+                names = {"B": 1, "P": 0}
+                feeds[info.name] = np.zeros([names.get(d, d) for d in info.shape], kind)
         return session.run(["logits"], feeds)[0][0, -1].astype(np.float32)
 
     return logits
@@ -227,6 +229,146 @@ def _odd_head(model: onnx.ModelProto, folder: Path) -> None:
     _save(model, folder)
 
 
+_RECURRENT = {
+    "past_key_values.7.recurrent_state": "present.7.recurrent_state",
+    "past_key_values.7.conv_state": "present.7.conv_state",
+}
+_CONVOLUTION = {"past_conv.4": "present_conv.4"}
+
+
+def _with_states(states: dict[str, str], model: onnx.ModelProto, folder: Path) -> None:
+    """Beside the attention, running sums of the embeddings: recurrent or convolution states."""
+    graph = model.graph
+    embedded = next(n for n in graph.node if n.op_type == "Gather" and n.input[0] == "embed")
+    plain = embedded.output[0]
+    constants = {"along": np.array(1), "lines": np.array([1]), "part": np.float32(0.1)}
+    for name, value in constants.items():
+        graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
+    nodes = [helper.make_node("CumSum", [plain, "along"], ["sums"]),
+             helper.make_node("ReduceSum", [plain, "lines"], ["all"], keepdims=0)]  # fmt: skip
+    mixed = plain
+    for index, (past, present) in enumerate(states.items()):
+        for values, name in ((graph.input, past), (graph.output, present)):
+            values.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", 32]))
+        n = f"state{index}"
+        nodes += [
+            helper.make_node("Add", [past, "all"], [present]),
+            helper.make_node("Unsqueeze", [past, "lines"], [f"{n}.past"]),
+            helper.make_node("Add", ["sums", f"{n}.past"], [f"{n}.now"]),
+            helper.make_node("Mul", [f"{n}.now", "part"], [f"{n}.part"]),
+            helper.make_node("Add", [mixed, f"{n}.part"], [f"{n}.mixed"]),
+        ]
+        mixed = f"{n}.mixed"
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            if name == plain:
+                node.input[index] = mixed
+    at = list(graph.node).index(embedded) + 1
+    for offset, node in enumerate(nodes):
+        graph.node.insert(at + offset, node)
+    _save(model, folder)
+
+
+def _gaps(model: onnx.ModelProto, folder: Path) -> None:
+    """Layers 0 and 1 are called 0 and 5; what lies between has no cache."""
+    graph = model.graph
+    for names in [*(n.input for n in graph.node), *(n.output for n in graph.node)]:
+        for index, name in enumerate(names):
+            names[index] = name.replace("values.1.", "values.5.").replace(
+                "present.1.", "present.5."
+            )
+    for value in [*graph.input, *graph.output]:
+        renamed = value.name.replace("values.1.", "values.5.").replace("present.1.", "present.5.")
+        value.name = renamed
+    _save(model, folder)
+
+
+def _heads(model: onnx.ModelProto, folder: Path) -> None:
+    """The second layer has one key-value head, the first two."""
+    graph = model.graph
+    for tensor in graph.initializer:
+        if tensor.name in ("wk1", "wv1"):
+            half = onnx.numpy_helper.to_array(tensor)[:, :16]
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(half), tensor.name))
+    attention = [n for n in graph.node if n.op_type == "GroupQueryAttention"][1]
+    next(a for a in attention.attribute if a.name == "kv_num_heads").i = 1
+    for value in [*graph.input, *graph.output]:
+        if ".1." in value.name:
+            value.type.tensor_type.shape.dim[1].dim_value = 1
+    _save(model, folder)
+
+
+def _combined(model: onnx.ModelProto, folder: Path) -> None:
+    """Keys and values of a layer in one tensor [2, B, heads, T, size], as gpt2 has them."""
+    graph = model.graph
+    graph.initializer.append(helper.make_tensor("first", TensorProto.INT64, [], [0]))
+    graph.initializer.append(helper.make_tensor("second", TensorProto.INT64, [], [1]))
+    before, after = [], []
+    for values, pattern in ((graph.input, "past_key_values.%d."), (graph.output, "present.%d.")):
+        kept = [v for v in values if not v.name.startswith(pattern.split("%")[0])]
+        del values[:]
+        values.extend(kept)
+    for layer in range(2):
+        for name, values, length in (("past", graph.input, "P"), ("present", graph.output, "T")):
+            shape = [2, "B", 2, length, 16]
+            values.append(
+                helper.make_tensor_value_info(f"{name}_{layer}", TensorProto.FLOAT, shape)
+            )
+        key, value = (f"past_key_values.{layer}.{word}" for word in ("key", "value"))
+        for index, name in (("first", key), ("second", value)):
+            node = helper.make_node("Gather", [f"past_{layer}", index], [name], axis=0)
+            before.append(node)
+        outputs = []
+        for word in ("key", "value"):
+            whole = f"present.{layer}.{word}"
+            outputs.append(f"{whole}.one")
+            after.append(helper.make_node("Unsqueeze", [whole, "axis0"], [outputs[-1]]))
+        after.append(helper.make_node("Concat", outputs, [f"present_{layer}"], axis=0))
+    graph.initializer.append(helper.make_tensor("axis0", TensorProto.INT64, [1], [0]))
+    nodes = [
+        onnx.NodeProto.FromString(n.SerializeToString()) for n in [*before, *graph.node, *after]
+    ]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    config = json.loads((folder / "genai_config.json").read_text())
+    config["model"]["type"] = "gpt2"
+    decoder = config["model"]["decoder"]
+    decoder["inputs"]["past_names"] = "past_%d"
+    decoder["outputs"]["present_names"] = "present_%d"
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    _save(model, folder)
+
+
+def _long_rope(model: onnx.ModelProto, folder: Path) -> None:
+    """Other rotations for all positions once the text has more than 4096 tokens, as in phi3."""
+    graph = model.graph
+    total = next(n for n in graph.node if n.op_type == "GroupQueryAttention").input[6]
+    at = next(i for i, n in enumerate(graph.node) if total in n.output) + 1
+    graph.initializer.append(helper.make_tensor("border", TensorProto.INT32, [], [4096]))
+    nodes = [helper.make_node("Greater", [total, "border"], ["is_long"])]
+    for name, function in (("cos", np.cos), ("sin", np.sin)):
+        graph.initializer.remove(next(t for t in graph.initializer if t.name == name))
+        branches = []
+        for word, base in (("short", 10000.0), ("long", 500.0)):
+            angles = np.arange(8192)[:, None] / base ** (np.arange(0, 16, 2) / 16)[None]
+            table = onnx.numpy_helper.from_array(function(angles).astype(np.float32), "table")
+            output = helper.make_tensor_value_info(f"{name}_{word}", TensorProto.FLOAT, [8192, 8])
+            node = helper.make_node("Identity", ["table"], [output.name])
+            branches.append(helper.make_graph([node], f"{name}_{word}", [], [output], [table]))
+        nodes.append(
+            helper.make_node(
+                "If", ["is_long"], [name], else_branch=branches[0], then_branch=branches[1]
+            )
+        )
+    for offset, node in enumerate(nodes):
+        graph.node.insert(at + offset, node)
+    config = json.loads((folder / "genai_config.json").read_text())
+    config["model"].update(type="phi3", context_length=8192)
+    config["search"]["max_length"] = 8192
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    _save(model, folder)
+
+
 def _unshared(model: onnx.ModelProto, folder: Path) -> None:
     """GroupQueryAttention, and a config that does not ask for a shared buffer."""
     config = json.loads((folder / "genai_config.json").read_text())
@@ -243,4 +385,10 @@ VARIANTS: dict[str, tuple[str, Callable[[onnx.ModelProto, Path], None]]] = {
     "fixed": ("tiny-llama-gqa", _fixed),
     "odd-head": ("tiny-llama-gqa", _odd_head),
     "unshared": ("tiny-llama-gqa", _unshared),
+    "recurrent": ("tiny-llama", partial(_with_states, _RECURRENT)),
+    "convolution": ("tiny-llama", partial(_with_states, _CONVOLUTION)),
+    "gaps": ("tiny-llama-gqa", _gaps),
+    "heads": ("tiny-llama-gqa", _heads),
+    "combined": ("tiny-llama", _combined),
+    "long-rope": ("tiny-llama-gqa", _long_rope),
 }

@@ -1,0 +1,206 @@
+"""Kinds of models beyond plain ones: each must give what one plain run of its graph gives."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app import engine as og
+from app.engine.beam import BeamSearch
+from app.engine.cache import MARKS
+from app.engine.config import SearchOptions
+from app.engine.select import Preferences
+
+PEER_MODELS = [place / "shared" / "models" / "peer" for place in Path(__file__).parents]
+
+KINDS = ["recurrent", "convolution", "gaps", "heads", "combined", "tiny-pipeline"]
+
+relaxed = settings(
+    deadline=None,
+    max_examples=12,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+ids = st.lists(st.integers(0, 511), min_size=1, max_size=20)
+actions = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), ids),
+        st.tuples(st.just("generate"), st.integers(1, 5)),
+        st.tuples(st.just("rewind"), st.floats(0, 1)),
+        st.tuples(st.just("snapshot"), st.none()),
+        st.tuples(st.just("logits"), st.none()),
+        st.tuples(st.just("all logits"), st.none()),
+        st.tuples(st.just("stopped"), ids),
+    ),
+    max_size=12,
+)
+
+
+def perform(subject, action, value):
+    length = subject.token_count()
+    if action == "append" and length + len(value) <= 250:
+        subject.append_tokens(value)
+    elif action == "generate" and length:
+        for _ in range(value):
+            if not subject.is_done():
+                subject.generate_next_token()
+    elif action == "rewind":
+        subject.rewind_to(int(value * length))
+    elif action == "snapshot":
+        subject.snapshot_state()
+    elif action == "logits" and length:
+        subject.get_logits()
+    elif action == "all logits" and length:
+        subject.get_logits()
+        subject.get_output("logits")
+    elif action == "stopped" and length + len(value) <= 250:
+        stop = og.Stop()
+        stop.set()
+        subject.use_stop(stop)
+        with pytest.raises(og.Stopped):
+            subject.append_tokens(value)
+        subject.use_stop(None)
+        assert subject.token_count() == length
+
+
+@pytest.fixture
+def folder_of(variant, data_folder):
+    return lambda name: data_folder / name if name.startswith("tiny") else variant(name)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@relaxed
+@given(actions=actions)
+def test_any_order_of_calls_equals_a_fresh_read(
+    name, actions, folder_of, open_model, generator_for, reference, data_folder
+):
+    folder = folder_of(name)
+    subject = generator_for(open_model(folder), chunk_size=7)
+    for action, value in actions:
+        perform(subject, action, value)
+    text = subject.get_sequence(0).tolist()
+    if not text:
+        return
+    plain = data_folder / "tiny-llama" if name == "tiny-pipeline" else folder
+    expected = reference(plain, text)
+    np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", [k for k in KINDS if k != "convolution"])
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}], ids=str)
+def test_tokens_are_the_peers(name, options, folder_of):
+    peer = pytest.importorskip("onnxruntime_genai")
+    if name == "recurrent" and options:
+        options = {"num_beams": 1}  # the peer does not move recurrent states between beams
+    texts = []
+    for library in (og, peer):
+        model = library.Model(str(folder_of(name)))
+        params = library.GeneratorParams(model)
+        params.set_search_options(max_length=50, **options)
+        generator = library.Generator(model, params)
+        generator.append_tokens(np.array([70, 71, 72, 73], np.int32))
+        while not generator.is_done():
+            generator.generate_next_token()
+        texts.append(np.asarray(generator.get_sequence(0)).tolist())
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name", [k for k in KINDS if not k.startswith("tiny")])
+def test_beams_are_those_of_a_search_that_reads_every_text_afresh(
+    name, variant, open_model, generator_for, reference
+):
+    folder = variant(name)
+    subject = generator_for(open_model(folder), num_beams=3, max_length=16)
+    subject.append_tokens([70, 71, 72, 73])
+    while not subject.is_done():
+        subject.generate_next_token()
+    search = BeamSearch(SearchOptions(num_beams=3), Preferences(), eos_ids=(0, 5), pad_id=1)
+    text = np.array([[70, 71, 72, 73]] * 3, np.int32)
+    ended = np.zeros(3, np.bool_)
+    while text.shape[1] < 16 and not ended.all():
+        logits = np.stack([reference(folder, row) for row in text.tolist()])
+        choice = search.choose(logits, text, ended)
+        ended = choice.ended
+        text = np.concatenate([text[choice.parents], choice.tokens[:, None]], axis=1)
+    assert subject.get_sequence(0).tolist() == search.result(0, text).tolist()
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["tiny-random-gpt2-fp32", "tiny-random-lfm2-fp32"])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_the_peers_own_test_models_are_continued_alike(name, beams):
+    peer = pytest.importorskip("onnxruntime_genai")
+    folder = next((place / name for place in PEER_MODELS if place.exists()), None)
+    if folder is None:
+        pytest.skip("the peer's test models are not part of the project")
+    texts = []
+    for library in (og, peer):
+        model = library.Model(str(folder))
+        params = library.GeneratorParams(model)
+        params.set_search_options(max_length=40, num_beams=beams)
+        generator = library.Generator(model, params)
+        generator.append_tokens(np.arange(5, 15, dtype=np.int32))
+        while not generator.is_done():
+            generator.generate_next_token()
+        texts.append(np.asarray(generator.get_sequence(0)).tolist())
+    assert texts[0] == texts[1]
+
+
+def test_a_state_goes_back_to_a_snapshot_for_nothing(variant, open_model, generator_for):
+    subject = generator_for(open_model(variant("recurrent")))
+    subject.append_tokens(list(range(40, 50)))
+    for _ in range(4):
+        subject.generate_next_token()
+    subject.get_logits()
+    subject.snapshot_state()
+    at = subject.token_count()
+    expected = subject.get_logits()
+    for _ in range(4):
+        subject.generate_next_token()
+    subject.rewind_to(at)
+    assert subject._decoder.length == at
+    np.testing.assert_allclose(subject.get_logits(), expected, atol=1e-4)
+    subject.rewind_to(12)  # no snapshot there: back to the end of the prompt
+    assert subject._decoder.length == 10
+    for _ in range(3 * MARKS):
+        subject.append_tokens([77])
+    assert len(subject._decoder._cache._parts[0]._marks) == MARKS
+
+
+@pytest.mark.parametrize("name", ["recurrent", "convolution", "combined"])
+def test_batches_of_equal_length_are_what_each_is_alone(name, variant, open_model, generator_for):
+    rows = np.random.default_rng(3).integers(6, 500, (3, 6))
+    model = open_model(variant(name))
+    together = generator_for(model, batch_size=3, max_length=16)
+    together.append_tokens(rows)
+    for _ in range(10):
+        together.generate_next_token()
+    for index, row in enumerate(rows):
+        alone = generator_for(model, max_length=16)
+        alone.append_tokens(row)
+        for _ in range(10):
+            alone.generate_next_token()
+        assert together.get_sequence(index).tolist() == alone.get_sequence(0).tolist()
+
+
+def test_a_text_that_becomes_long_is_read_again_with_the_other_rotations(
+    variant, open_model, generator_for, reference
+):
+    """phi3 turns all positions otherwise from 4097 tokens on, also those that were read before."""
+    folder = variant("long-rope")
+    text = np.random.default_rng(9).integers(6, 500, 4110).tolist()
+    subject = generator_for(open_model(folder), max_length=8192)
+    subject.append_tokens(text[:4095])
+    np.testing.assert_allclose(subject.get_logits()[0], reference(folder, text[:4095]), atol=5e-4)
+    for _ in range(3):  # over the border by single tokens
+        subject.generate_next_token()
+    written = subject.get_sequence(0).tolist()
+    np.testing.assert_allclose(subject.get_logits()[0], reference(folder, written), atol=5e-4)
+    subject.rewind_to(4000)  # and back
+    np.testing.assert_allclose(subject.get_logits()[0], reference(folder, text[:4000]), atol=5e-4)
+    subject.append_tokens(text[4000:])  # and over it in one go
+    np.testing.assert_allclose(subject.get_logits()[0], reference(folder, text), atol=5e-4)
+    assert subject.token_count() == len(text)
