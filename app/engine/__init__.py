@@ -3,6 +3,7 @@
 Arrays in, arrays out. Imports nothing else of app and could be published alone.
 """
 
+from app.engine.adapters import Adapters
 from app.engine.config import Config
 from app.engine.devices import (
     is_cuda_available,
@@ -27,6 +28,7 @@ from app.engine.tensors import NamedTensors, Tensor
 from app.engine.tokenizer import Tokenizer, TokenizerStream
 
 __all__ = [
+    "Adapters",
     "Config",
     "ContextFullError",
     "EngineError",

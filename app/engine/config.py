@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from app.engine import speculative
 from app.engine.errors import EngineError, ModelError
+from app.engine.speculative import SpeculativeOptions
 
 CONFIG_NAME = "genai_config.json"
 GENERATION_CONFIG_NAME = "generation_config.json"
@@ -166,6 +168,7 @@ class Configuration:
     folder: Path
     model: ModelConfig
     search: SearchOptions
+    speculative: SpeculativeOptions = field(default_factory=SpeculativeOptions)
     providers: tuple[Provider, ...] = ()
     model_data: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -236,6 +239,7 @@ class Config:
             folder=self.folder,
             model=model,
             search=search,
+            speculative=_parse_speculative(self._document),
             providers=tuple(
                 Provider(name, dict(self._provider_options.get(name, {})))
                 for name in self._provider_names
@@ -504,6 +508,16 @@ def _parse_search(document: dict[str, Any], context_length: int) -> SearchOption
             raise ModelError(f"{CONFIG_NAME}: search.{error}") from error
     known["max_length"] = known.get("max_length", 0) or context_length
     return SearchOptions(**known)
+
+
+def _parse_speculative(document: dict[str, Any]) -> SpeculativeOptions:
+    values = document.get("speculative", {})
+    if not isinstance(values, dict):
+        raise ModelError(f"{CONFIG_NAME}: speculative must be an object.")
+    try:
+        return speculative.changed(SpeculativeOptions(), values)
+    except (TypeError, EngineError) as error:
+        raise ModelError(f"{CONFIG_NAME}: speculative.{error}") from error
 
 
 def coerce_option(name: str, value: object) -> Any:

@@ -45,6 +45,7 @@ class Decoder:
         self._first_column = np.zeros(1, np.int64)
         self._raw: Array = np.empty(0, np.float32)  # (B, K, V) of the last run, as the graph's type
         self._bound_shape: tuple[int, ...] = ()
+        self._trial: Logits | None = None  # (K, V): logits after tokens that were read on trial
         self.length = 0
         self.logits_length = -1  # number of tokens after which `logits` stands; -1: worth nothing
         self.logits: Logits = np.zeros((rows, self._vocab_size), np.float32)
@@ -52,7 +53,8 @@ class Decoder:
     @property
     def can_draft(self) -> bool:
         """Whether tokens may be read on trial and taken back for nothing."""
-        return self._cache.can_rewind and self._rows == 1 and len(self._logits_info.shape) == 3
+        gives_all = len(self._logits_info.shape) == 3 and self._logits_info.shape[1] <= 0
+        return gives_all and self._cache.can_rewind and self._rows == 1
 
     # ------------------------------------------------------------ runs
 
@@ -62,6 +64,7 @@ class Decoder:
         if self.length == 0:
             self._feeds.measure_prompt(tokens)
         self.logits_length = -1
+        self._trial = None
         self._cache.prepare(span.total)
         passed = dict(self._passed)
         columns: NDArray[np.int64] | None = None
@@ -88,10 +91,25 @@ class Decoder:
         self.length = min(length, self._cache.length)
         self.logits_length = self.logits_length if self.logits_length == self.length else -1
 
-    def advance_to(self, length: int) -> None:
-        """Take back a rewind, as far as the last run read; its logits are in `columns_of_run`."""
-        self._cache.advance_to(length)
-        self.length = length
+    def try_out(self, tokens: Tokens, guess: Tokens, stop: Stop) -> None:
+        """Read `tokens` (1, L), and a guess (1, K) of what follows, in one run.
+
+        The guess counts as not read, until each of its tokens is accepted.
+        """
+        count = guess.shape[1]
+        self.run(np.concatenate([tokens, guess], axis=1), stop, all_columns=True)
+        rows = self._as_float(self._raw[0, -count - 1 :, : self._vocab_size])
+        self.rewind_to(self.length - count)
+        self._trial = rows[1:]
+        self.logits, self.logits_length = rows[:1], self.length
+
+    def accept(self) -> None:
+        """The next token of the guess belongs to the text: it is read, its logits are known."""
+        assert self._trial is not None, "nothing was tried out"
+        self._cache.advance_to(self.length + 1)
+        self.length += 1
+        self.logits, self.logits_length = self._trial[:1], self.length
+        self._trial = self._trial[1:]
 
     def start_for(self, total: int, length: int) -> int:
         """Where reading must begin so that logits after `total` tokens come out.
@@ -125,10 +143,6 @@ class Decoder:
         self._feeds.reorder(parents)
         self._rows = len(parents)
         self.logits = self.logits[parents]
-
-    def columns_of_run(self) -> Logits:
-        """(L, V): the logits after each token of the last run, which was told to give them all."""
-        return self._as_float(self._raw[0][:, : self._vocab_size])
 
     def _is_due(self, stage: Stage, span: Span) -> bool:
         if stage.part.runs_once:
@@ -180,7 +194,10 @@ class Decoder:
         found: Array | None = None
         if name == self._logits_name and self.logits_length >= 0:
             is_wide = self._logits_info.element_type == BFLOAT16
-            found = self._as_float(self._raw) if is_wide else self._raw.copy()
+            raw = self._raw[
+                :, : self._raw.shape[1] - (0 if self._trial is None else len(self._trial))
+            ]
+            found = self._as_float(raw) if is_wide else raw.copy()
         elif name in self._cache_names:
             found = self._cache.read(name)
         elif self.length:

@@ -6,13 +6,14 @@ are None. Whatever fails or is stopped leaves these three as they were before.
 """
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from app.engine.adapters import Adapters
 from app.engine.beam import BeamSearch
 from app.engine.decoder import Decoder, Logits
 from app.engine.errors import ContextFullError, EngineError, Stopped
@@ -22,6 +23,7 @@ from app.engine.model import Model
 from app.engine.params import GeneratorParams, changed, check, checked_bias, checked_ids
 from app.engine.select import RowSearch, Search
 from app.engine.session import Array
+from app.engine.speculative import Speculation
 from app.engine.stop import Stop
 from app.engine.tensors import NamedTensors, Tensor
 
@@ -44,6 +46,7 @@ class Generator:
         self._decoder: Decoder | None = Decoder(
             model, rows=self._batch, pad_id=self._model_config.pad_token_id
         )
+        self._adapters: Adapters | None = None
         self._own_stop = Stop()
         self._stop = self._own_stop
         self._run_entries = dict(model.config.model.decoder.run_options)
@@ -51,6 +54,7 @@ class Generator:
         self._apply_run_entries()
         self._random = np.random.RandomState(_seed(self._options.random_seed))
         self._search = self._make_search()
+        self._speculation = Speculation(params.freeze_speculative())
         self._sequence = np.zeros((self._rows, 256), np.int32)  # (B, T) and room to grow
         self._length = 0
         self._logits: Logits | None = None  # (B, V), current: the next token is chosen from them
@@ -162,6 +166,8 @@ class Generator:
         self._next, self._ended = choice.tokens, choice.ended
         if not self._ended.all():
             self._extend(choice.tokens[:, None])
+            if self._speculation.judge(int(choice.tokens[0])):
+                self._open().accept()
         note("generate_next_token", choice.tokens)
 
     def _check_can_generate(self) -> None:
@@ -209,6 +215,7 @@ class Generator:
             raise EngineError(f"Cannot rewind to {wanted} tokens; the text has {self._length}.")
         if wanted == self._length:
             return
+        self._speculation.drop()
         if self._beams > 1:
             self._end_beams(wanted)
         decoder.rewind_to(min(wanted, decoder.length))
@@ -233,6 +240,10 @@ class Generator:
         decoder.rewind_to(0)
         decoder.reorder(np.arange(self._batch) * self._beams)
         self._search.restart()
+
+    def get_speculative_stats(self) -> dict[str, Any]:
+        """How many tokens were guessed, and how many of them rightly."""
+        return self._speculation.stats()
 
     # ------------------------------------------------------------ logits
 
@@ -270,9 +281,32 @@ class Generator:
         if decoder.logits_length == self._length:
             self._logits = decoder.logits
             return self._logits
-        self._run()
+        if not self._run_with_guess():
+            self._run()
         self._last_start = self._run_start
+        self._logits = decoder.logits
         return decoder.logits
+
+    def _run_with_guess(self) -> bool:
+        """Read the pending token and a guess of what follows it, if there is one."""
+        decoder = self._open()
+        total = self._length
+        if not self._speculation.is_on or decoder.length != total - 1 or not decoder.can_draft:
+            return False
+        room = self._options.max_length - total - 1
+        guess = self._speculation.propose(self._sequence[0, :total], room=room)
+        is_plain = decoder.start_for(total + len(guess), decoder.length) == decoder.length
+        if not len(guess) or not is_plain:
+            return False
+        self._check_not_terminated()
+        self._run_start = decoder.length
+        decoder.try_out(self._sequence[:, total - 1 : total], guess[None], self._stop)
+        self._speculation.start(guess)
+        return True
+
+    def _check_not_terminated(self) -> None:
+        if self._terminated:
+            raise Stopped("The run was stopped.")
 
     def _run(self, more: Tokens | None = None, *, all_columns: bool = False) -> None:
         """Read what is unread of the text (or its last token again), and `more` after it.
@@ -280,8 +314,8 @@ class Generator:
         On failure the decoder's logits are lost, never wrong: they are None from before on.
         """
         decoder = self._open()
-        if self._terminated:
-            raise Stopped("The run was stopped.")
+        self._check_not_terminated()
+        self._speculation.drop()
         if self._logits is decoder.logits:
             self._logits = None
         total = self._length + (0 if more is None else more.shape[1])
@@ -355,6 +389,25 @@ class Generator:
         if ids in tensors:
             self.append_tokens(tensors[ids])
 
+    def set_active_adapter(self, adapters: Adapters, name: "str | Sequence[str] | None") -> None:
+        """Use this adapter from the next run on in place of those before; None: no adapter.
+
+        A list stacks: parameters of all, and where two have the same one, the later one's. What
+        was read before stays as it was read.
+        """
+        if not isinstance(adapters, Adapters):
+            raise TypeError(f"set_active_adapter takes Adapters, not {type(adapters).__name__}.")
+        names = [] if name is None else [name] if isinstance(name, str) else list(name)
+        parameters = adapters.parameters(names)
+        self._open().set_parameters(parameters)
+        self._return_adapters()
+        self._adapters = adapters
+        adapters.lend(self, names)
+
+    def _return_adapters(self) -> None:
+        if self._adapters is not None:
+            self._adapters.lend(self, [])
+
     # ------------------------------------------------------------ options, stop, end
 
     def set_search_options(self, **options: Any) -> None:
@@ -399,6 +452,7 @@ class Generator:
 
     def close(self) -> None:
         """Give the cache's memory back at once."""
+        self._return_adapters()
         self._decoder = None
         self._logits = None
 

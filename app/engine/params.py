@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from app.engine import speculative
 from app.engine.config import Configuration, SearchOptions, coerce_option
 from app.engine.errors import EngineError
 from app.engine.select import Preferences
+from app.engine.speculative import SpeculativeOptions
 
 if TYPE_CHECKING:
     from app.engine.model import Model
@@ -23,6 +25,7 @@ class GeneratorParams:
         self._configuration = model.config
         self._options = model.config.search
         self._preferences = Preferences()
+        self._speculative = model.config.speculative
 
     def set_search_options(self, **options: Any) -> None:
         self._options = changed(self._options, options)
@@ -41,6 +44,19 @@ class GeneratorParams:
         self._preferences = replace(
             self._preferences, banned=checked_ids(ids, self._configuration.model.vocab_size)
         )
+
+    def set_speculative_options(self, **options: Any) -> None:
+        """Guess tokens from the text: ngram_size of 2 or more. The text is the same without."""
+        self._speculative = speculative.changed(self._speculative, options)
+
+    def get_speculative_options(self) -> dict[str, Any]:
+        return asdict(self._speculative)
+
+    def freeze_speculative(self) -> SpeculativeOptions:
+        options = self._speculative
+        if options.ngram_size and (self._options.batch_size > 1 or self._options.num_beams > 1):
+            raise EngineError("Speculation (ngram_size) needs batch_size 1 and num_beams 1.")
+        return options
 
     def freeze(self) -> SearchOptions:
         return check(self._options, self._configuration)

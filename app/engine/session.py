@@ -46,7 +46,7 @@ _NATIVE_ERRORS: tuple[type[BaseException], ...] = tuple(
     )
     if hasattr(native, name)
 )  # fmt: skip
-_RUN_ERRORS: tuple[type[BaseException], ...] = (  # I/O binding raises the plain one
+RUN_ERRORS: tuple[type[BaseException], ...] = (  # I/O binding raises the plain one
     RuntimeError,
     MemoryError,
     *_NATIVE_ERRORS,
@@ -136,7 +136,7 @@ class Session:
             raise Stopped("The run was stopped.")
         try:
             self._session.run_with_iobinding(binding, stop.run_options)
-        except _RUN_ERRORS as error:
+        except RUN_ERRORS as error:
             self._fail(error, stop)
 
     def _fail(self, error: BaseException, stop: Stop) -> NoReturn:
@@ -219,7 +219,7 @@ class Session:
         binding.bind_ortvalue_output("y", target)
         try:
             helper.run_with_iobinding(binding)
-        except _RUN_ERRORS as error:
+        except RUN_ERRORS as error:
             self._fail(error, Stop())
 
 

@@ -1,0 +1,182 @@
+"""Guessing ahead never changes the text: the same tokens for the same seed, with and without."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app import engine as og
+from app.engine.speculative import look_up
+
+NAMES = ["tiny-llama", "tiny-llama-gqa", "tiny-llama-fp16", "tiny-llama-keep", "tiny-spm"]
+SAMPLED = {"do_sample": True, "top_k": 6, "temperature": 0.5, "random_seed": 11}
+few = st.lists(st.integers(10, 13), min_size=4, max_size=24)  # few words, so that guesses exist
+
+
+def generator_with(model, speculative, **options):
+    params = og.GeneratorParams(model)
+    params.set_search_options(**options)
+    params.set_speculative_options(**speculative)
+    return og.Generator(model, params)
+
+
+def write(generator, prompt):
+    generator.append_tokens(prompt)
+    tokens = []
+    while not generator.is_done():
+        before = generator.token_count()
+        generator.generate_next_token()
+        assert generator.token_count() - before in (0, 1)
+        tokens.append(int(generator.get_next_tokens()[0]))
+    return tokens, generator.get_sequence(0).tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", [{}, SAMPLED, {"repetition_penalty": 1.2}], ids=str)
+@settings(
+    deadline=None, max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(prompt=few, size=st.integers(2, 3), count=st.integers(1, 8), extras=st.booleans())
+def test_texts_are_the_same_with_and_without(
+    name, options, open_model, prompt, size, count, extras
+):
+    model = open_model(name)
+    speculative = {
+        "ngram_size": size, "max_draft_tokens": count, "ngram_chained_lookup": extras,
+        "cooldown": extras, "min_adaptive_k": int(extras),
+    }  # fmt: skip
+    options = {"max_length": 60, **options}
+    plain = write(generator_with(model, {}, **options), prompt)
+    assert write(generator_with(model, speculative, **options), prompt) == plain
+
+
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-llama-gqa"])
+def test_right_guesses_save_runs(name, open_model, monkeypatch):
+    """With a bias the text repeats itself, and most tokens come without a run of their own."""
+    model = open_model(name)
+    runs = []
+    plain_run = og.generator.Decoder.run
+    monkeypatch.setattr(
+        og.generator.Decoder, "run", lambda *a, **k: (runs.append(1), plain_run(*a, **k))[1]
+    )
+    texts, counts = [], []
+    for speculative in ({}, {"ngram_size": 2, "max_draft_tokens": 8, "ngram_chained_lookup": True}):
+        params = og.GeneratorParams(model)
+        params.set_search_options(max_length=60)
+        params.set_speculative_options(**speculative)
+        params.set_logit_bias({77: 1e4})
+        generator = og.Generator(model, params)
+        runs.clear()
+        texts.append(write(generator, [40, 41]))
+        counts.append(len(runs))
+    assert texts[0] == texts[1]
+    assert counts[0] == 58
+    assert counts[1] < 20
+    stats = generator.get_speculative_stats()
+    assert stats["acceptance_rate"] == 1.0
+    assert stats["draft_tokens_accepted"] >= 40
+    assert stats["rounds"] == stats["completed_rounds"] + stats["interrupted_rounds"]
+
+
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-llama-gqa"])
+@settings(
+    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    actions=st.lists(
+        st.one_of(
+            st.tuples(st.just("append"), few),
+            st.tuples(st.just("generate"), st.integers(1, 8)),
+            st.tuples(st.just("rewind"), st.floats(0, 1)),
+            st.tuples(st.just("logits"), st.none()),
+            st.tuples(st.just("output"), st.none()),
+            st.tuples(st.just("set"), st.integers(10, 13)),
+        ),
+        max_size=12,
+    )
+)
+def test_any_order_of_calls_equals_a_fresh_read(name, actions, open_model, reference, data_folder):
+    subject = generator_with(
+        open_model(name), {"ngram_size": 2, "max_draft_tokens": 6, "ngram_chained_lookup": True}
+    )
+    subject.set_logit_bias({i: 8.0 for i in range(10, 14)})
+    for action, value in actions:
+        length = subject.token_count()
+        if action == "append" and length + len(value) < 200:
+            subject.append_tokens(value)
+        elif action == "generate" and length:
+            for _ in range(value):
+                if not subject.is_done():
+                    subject.generate_next_token()
+        elif action == "rewind":
+            subject.rewind_to(int(value * length))
+        elif action == "logits" and length:
+            subject.get_logits()
+        elif action == "output" and length:
+            logits = subject.get_logits()
+            np.testing.assert_allclose(subject.get_output("logits")[:, -1], logits, atol=1e-4)
+        elif action == "set" and length and length < 200:
+            logits = subject.get_logits()
+            logits[0, value] = 1e4
+            subject.set_logits(logits)
+            subject.generate_next_token()
+    text = subject.get_sequence(0).tolist()
+    if text:
+        expected = reference(data_folder / name, text)
+        np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
+
+
+def test_a_guess_is_what_followed_last_time():
+    text = np.array([1, 2, 3, 4, 1, 2, 5, 6, 1, 2], np.int32)
+    assert look_up(text, 2, 4).tolist() == [5, 6, 1, 2]
+    assert look_up(text, 2, 1).tolist() == [5]
+    assert look_up(text, 3, 4).tolist() == []
+    assert look_up(np.array([7, 7, 7], np.int32), 2, 4).tolist() == [7]
+    for size in range(5):
+        assert look_up(text[:size], 4, 4).tolist() == []
+
+
+def test_kinds_that_cannot_take_back_do_not_guess(variant, open_model):
+    for kind in ("recurrent", "pruned"):
+        generator = generator_with(open_model(variant(kind)), {"ngram_size": 2}, max_length=40)
+        generator.set_logit_bias({77: 1e4})
+        write(generator, [40, 41])
+        assert generator.get_speculative_stats()["rounds"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"ngram_size": 1}, "ngram_size"),
+        ({"ngram_size": 17}, "17"),
+        ({"max_draft_tokens": 0}, "max_draft_tokens"),
+        ({"max_draft_tokens": True}, "max_draft_tokens"),
+        ({"cooldown": 1}, "cooldown"),
+        ({"speed": 1}, "speed"),
+    ],
+)
+def test_wrong_options_name_themselves(open_model, options, shown):
+    params = og.GeneratorParams(open_model("tiny-llama"))
+    with pytest.raises((og.EngineError, TypeError), match=shown):
+        params.set_speculative_options(**options)
+
+
+def test_speculation_is_for_one_text(open_model):
+    for options in ({"batch_size": 2}, {"num_beams": 2}):
+        with pytest.raises(og.EngineError, match="ngram_size"):
+            generator_with(open_model("tiny-llama"), {"ngram_size": 2}, **options)
+
+
+@pytest.mark.peer
+def test_options_and_defaults_are_the_peers(data_folder):
+    peer = pytest.importorskip("onnxruntime_genai")
+    ours, theirs = (
+        library.GeneratorParams(library.Model(str(data_folder / "tiny-llama")))
+        for library in (og, peer)
+    )
+    assert ours.get_speculative_options() == theirs.get_speculative_options()
+    ours_stats = og.Generator(og.Model(data_folder / "tiny-llama"), ours).get_speculative_stats()
+    theirs_stats = peer.Generator(
+        peer.Model(str(data_folder / "tiny-llama")), theirs
+    ).get_speculative_stats()
+    assert set(ours_stats) <= set(theirs_stats)
