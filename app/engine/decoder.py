@@ -34,12 +34,18 @@ class Decoder:
         self._cache_names = {name for slot in model.slots for name in (slot.past, slot.present)}
         self._logits_name = config.decoder.outputs["logits"]
         outside = self._cache_names | {self._logits_name, graph.POSITIONS}
-        self._stages = [
-            Stage(part, self._feeds.make(part.session.inputs), outside) for part in model.parts
-        ]
+        passed = {config.decoder.inputs["inputs_embeds"]}
+        self._stages: list[Stage] = []
+        for part in model.parts:
+            feeds = self._feeds.make(part.session.inputs)
+            self._stages.append(Stage(part, feeds, outside=outside, passed=passed))
+            if not part.runs_once:
+                passed |= {part.renamed.get(name, name) for name in part.session.outputs}
         self._head = next(s for s in self._stages if self._logits_name in s.session.outputs)
         self._logits_info = self._head.session.outputs[self._logits_name]
+        self._wanted = {name for stage in self._stages for name in stage.session.inputs}
         self._passed: dict[str, Any] = {}  # what stages gave that run only once a text
+        self._last_passed: dict[str, Any] = {}
         self._switch_length = model.switch_length
         self._is_long = False  # whether the cache was computed with the factors of long texts
         self._first_column = np.zeros(1, np.int64)
@@ -49,6 +55,11 @@ class Decoder:
         self.length = 0
         self.logits_length = -1  # number of tokens after which `logits` stands; -1: worth nothing
         self.logits: Logits = np.zeros((rows, self._vocab_size), np.float32)
+
+    @property
+    def fixed_rows(self) -> int:
+        """The number of rows that the graphs are made for; 0: any."""
+        return max((i.shape[0] for i in self._head.session.inputs.values() if i.shape), default=0)
 
     @property
     def can_draft(self) -> bool:
@@ -77,11 +88,12 @@ class Decoder:
                 columns = self._bind_logits(span, all_columns=all_columns)
             stage.run(stop)
             if len(self._stages) > 1:
-                passed.update(stage.passed_on())
+                given = stage.passed_on()
+                passed.update(given)
                 if stage.part.runs_once:
-                    self._passed.update(stage.passed_on())
+                    self._passed = {name: given[name] for name in given if name in self._wanted}
         self._cache.commit(span.total)
-        self.length = span.total
+        self.length, self._last_passed = span.total, passed
         self._is_long = self._is_long_at(span.total)
         self._take_logits(columns, width=tokens.shape[1])
 
@@ -172,6 +184,13 @@ class Decoder:
         for stage in takers:
             stage.give(name, array)
 
+    def give_to(self, part: str, name: str, array: Array) -> None:
+        """To one graph only, as the type that it takes; it may have no such input."""
+        for stage in self._stages:
+            info = stage.session.inputs.get(name)
+            if stage.part.name == part and info is not None:
+                stage.give(name, array.astype(info.numpy_type))
+
     def set_parameters(self, parameters: Mapping[str, Any]) -> None:
         """Tensors in place of weights that the graph lets us replace; all others are its own."""
         for stage in self._stages:
@@ -182,9 +201,11 @@ class Decoder:
         self._cache.unbind()
 
     def input(self, name: str) -> Array:
-        for stage in self._stages:
+        for stage in reversed(self._stages):
             if name in stage.last_inputs and name != graph.POSITIONS:
                 return stage.last_inputs[name].copy()
+            if name in stage.session.inputs and name in self._last_passed:
+                return to_numpy(self._last_passed[name])
         found = self._cache.read(name) if name in self._cache_names else None
         if found is None:
             raise EngineError(f"Generator input '{name}' was not found.")

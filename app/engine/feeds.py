@@ -111,15 +111,17 @@ class Feeds:
         return mask
 
     def _positions(self, info: TensorInfo) -> Feed:
-        if len(info.shape) != 2:
-            raise ModelError(f"The input {info.name} has {len(info.shape)} dimensions, not 2.")
-        one = np.zeros((1, 1), info.numpy_type)
+        axes = info.shape[:-2]  # (3,): time, height and width, which are the same for text
+        if axes not in ((), (3,)):
+            raise ModelError(f"The input {info.name} has the shape {list(info.shape)}.")
+        one = np.zeros((*axes, 1, 1), info.numpy_type)
 
         def positions(span: Span) -> Array:
             if self.rows == 1 and span.total == span.start + 1:
-                one[0, 0] = span.start
+                one[...] = span.start
                 return one
-            return self._columns(np.arange(span.start, span.total)).astype(info.numpy_type)
+            columns = self._columns(np.arange(span.start, span.total)).astype(info.numpy_type)
+            return np.array(np.broadcast_to(columns, (*axes, *columns.shape)))
 
         return positions
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from app.engine.adapters import Adapters
 from app.engine.beam import BeamSearch
 from app.engine.decoder import Decoder, Logits
+from app.engine.encoder_decoder import Translator, make_decoder
 from app.engine.errors import ContextFullError, EngineError, Stopped
 from app.engine.feeds import Tokens
 from app.engine.log import note
@@ -43,9 +44,13 @@ class Generator:
         self._preferences = params.preferences
         self._batch, self._beams = self._options.batch_size, self._options.num_beams
         self._rows = self._batch * self._beams
-        self._decoder: Decoder | None = Decoder(
-            model, rows=self._batch, pad_id=self._model_config.pad_token_id
-        )
+        pad_id = self._model_config.pad_token_id
+        decoder = make_decoder(model, rows=self._batch, pad_id=pad_id)
+        self._prompt_rows = self._batch  # beams are the same until the first token is chosen
+        if self._beams > 1 and decoder.fixed_rows == self._rows:
+            decoder = make_decoder(model, rows=self._rows, pad_id=pad_id)
+            self._prompt_rows = self._rows
+        self._decoder: Decoder | Translator | None = decoder
         self._adapters: Adapters | None = None
         self._own_stop = Stop()
         self._stop = self._own_stop
@@ -111,7 +116,8 @@ class Generator:
     def _start_beams(self) -> None:
         """From one row for each prompt to one for each beam."""
         decoder = self._open()
-        decoder.reorder(np.repeat(np.arange(self._batch), self._beams))
+        if self._prompt_rows < self._rows:
+            decoder.reorder(np.repeat(np.arange(self._batch), self._beams))
         self._logits = decoder.logits
         self._search.restart()
 
@@ -238,7 +244,8 @@ class Generator:
             raise EngineError("With num_beams above 1 only rewind_to(0) is possible.")
         decoder = self._open()
         decoder.rewind_to(0)
-        decoder.reorder(np.arange(self._batch) * self._beams)
+        if self._prompt_rows < self._rows:
+            decoder.reorder(np.arange(self._batch) * self._beams)
         self._search.restart()
 
     def get_speculative_stats(self) -> dict[str, Any]:
@@ -325,7 +332,8 @@ class Generator:
         self._run_start = decoder.length
         tokens = self._sequence[:, decoder.length : self._length]
         if more is not None:
-            tokens = np.concatenate([tokens[:: self._beams], more], axis=1)
+            more = np.repeat(more, self._prompt_rows // self._batch, axis=0)
+            tokens = np.concatenate([tokens[:: self._rows // self._prompt_rows], more], axis=1)
         decoder.run(tokens, self._stop, all_columns=all_columns)
         self._logits = decoder.logits
         note("model_logits", self._logits)
@@ -462,7 +470,7 @@ class Generator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> Decoder:
+    def _open(self) -> "Decoder | Translator":
         if self._decoder is None:
             raise EngineError("This generator is closed.")
         return self._decoder

@@ -16,14 +16,22 @@ from app.engine.stop import Stop
 
 
 class Stage:
-    """`outside` are inputs and outputs that others bind: caches and logits."""
+    """`outside` are inputs and outputs that others bind: caches and logits. `passed` are inputs
+    that come from earlier stages, or from outside for one run."""
 
-    def __init__(self, part: Part, feeds: Mapping[str, Feed], outside: Collection[str]) -> None:
+    def __init__(
+        self,
+        part: Part,
+        feeds: Mapping[str, Feed],
+        *,
+        outside: Collection[str],
+        passed: Collection[str],
+    ) -> None:
         self.part, self.session, self.feeds = part, part.session, feeds
         self.binding = self.session.io_binding()
         self.last_inputs: dict[str, Array] = {}
         self.is_stale = True  # what it put out is not of the inputs that are set now
-        self._outside = set(outside)
+        self._outside, self._once = set(outside), {*feeds, *passed}
         self._free = [name for name in self.session.outputs if name not in self._outside]
         self._given: dict[str, Array] = {}  # set from outside, kept
         self._given_once: dict[str, Array] = {}  # in place of what we feed, for the next run
@@ -36,7 +44,7 @@ class Stage:
         return bool(self._given_once)
 
     def give(self, name: str, array: Array) -> None:
-        """An input's value from outside: for good, or for the next run if we feed it ourselves."""
+        """An input's value from outside: kept, or for the next run if it changes at each."""
         info = self.session.inputs.get(name) or self.session.overridable[name]
         if element_type_of(array) != info.element_type:
             raise EngineError(
@@ -44,7 +52,7 @@ class Stage:
             )
         _check_shape(name, array.shape, info.shape)
         copy = np.array(array, order="C", copy=True)
-        (self._given_once if name in self.feeds else self._given)[name] = copy
+        (self._given_once if name in self._once else self._given)[name] = copy
         self.is_stale = True
 
     def bind_inputs(self, span: Span, passed: Mapping[str, Any]) -> None:

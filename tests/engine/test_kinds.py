@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -168,6 +169,90 @@ def test_a_state_goes_back_to_a_snapshot_for_nothing(variant, open_model, genera
     for _ in range(3 * MARKS):
         subject.append_tokens([77])
     assert len(subject._decoder._cache._parts[0]._marks) == MARKS
+
+
+def plain_logits(folder, text, features):
+    """By the embedding's and the decoder's graph alone."""
+    embedding, decoder = (
+        onnxruntime.InferenceSession(folder / f"{n}.onnx", providers=["CPUExecutionProvider"])
+        for n in ("embedding", "text")
+    )
+    embeds = embedding.run(None, {"input_ids": np.array([text]), "image_features": features})[0]
+    positions = np.arange(len(text))[None]
+    feeds = {"inputs_embeds": embeds, "attention_mask": np.ones_like(positions)}
+    for info in decoder.get_inputs():
+        if info.name == "position_ids":
+            three = len(info.shape) == 3
+            feeds[info.name] = np.stack([positions] * 3) if three else positions
+        elif info.name.startswith("past"):
+            feeds[info.name] = np.zeros((1, 2, 0, 16), np.float32)
+    return decoder.run(["logits"], feeds)[0][0, -1]
+
+
+@pytest.mark.parametrize("name", ["tiny-gemma3", "tiny-qwen25vl"])
+def test_text_goes_through_the_embedding(name, open_model, generator_for, data_folder):
+    subject = generator_for(open_model(name), chunk_size=5, max_length=60)
+    subject.append_tokens(list(range(40, 52)))
+    for _ in range(4):
+        subject.generate_next_token()
+    subject.rewind_to(14)
+    subject.append_tokens([70, 71])
+    text = subject.get_sequence(0).tolist()
+    expected = plain_logits(data_folder / name, text, np.zeros((0, 32), np.float32))
+    np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
+
+
+def test_features_made_by_hand_are_seen_once(open_model, generator_for, data_folder):
+    folder = data_folder / "tiny-gemma3"
+    image_id = og.Tokenizer(folder).to_token_id("<image_soft_token>")
+    text = [40, 41, *[image_id] * 6, 42, 43]
+    features = np.random.default_rng(1).standard_normal((6, 32)).astype(np.float32)
+    inputs = og.NamedTensors()
+    inputs["input_ids"] = np.array(text)
+    inputs["image_features"] = features
+    subject = generator_for(open_model("tiny-gemma3"), chunk_size=3, max_length=60)
+    subject.set_inputs(inputs)
+    np.testing.assert_allclose(
+        subject.get_logits()[0], plain_logits(folder, text, features), atol=2e-4
+    )
+    subject.append_tokens([44])
+    np.testing.assert_allclose(
+        subject.get_logits()[0], plain_logits(folder, [*text, 44], features), atol=2e-4
+    )
+
+
+def test_embeddings_may_be_given_in_place_of_ids(open_model, generator_for, data_folder):
+    folder = data_folder / "tiny-gemma3"
+    subject = generator_for(open_model("tiny-gemma3"), max_length=60)
+    subject.append_tokens([50, 51, 52])
+    embeds = subject.get_input("inputs_embeds")
+    assert embeds.shape == (1, 3, 32)
+    subject.rewind_to(0)
+    subject.set_model_input("inputs_embeds", embeds)
+    subject.append_tokens([0, 0, 0])  # their places in the text
+    nothing = np.zeros((0, 32), np.float32)
+    expected = plain_logits(folder, [50, 51, 52], nothing)
+    np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
+    subject.generate_next_token()
+    text = [50, 51, 52, *subject.get_sequence(0).tolist()[3:]]
+    expected = plain_logits(folder, text, nothing)
+    np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["tiny-gemma3", "tiny-qwen25vl"])
+def test_text_in_models_that_see_is_the_peers(name, data_folder):
+    peer = pytest.importorskip("onnxruntime_genai")
+    texts = []
+    for library in (og, peer):
+        params = library.GeneratorParams(model := library.Model(str(data_folder / name)))
+        params.set_search_options(max_length=40)
+        generator = library.Generator(model, params)
+        generator.append_tokens(np.arange(40, 50, dtype=np.int32))
+        while not generator.is_done():
+            generator.generate_next_token()
+        texts.append(np.asarray(generator.get_sequence(0)).tolist())
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("name", ["recurrent", "convolution", "combined"])

@@ -55,9 +55,9 @@ def test_right_guesses_save_runs(name, open_model, monkeypatch):
     """With a bias the text repeats itself, and most tokens come without a run of their own."""
     model = open_model(name)
     runs = []
-    plain_run = og.generator.Decoder.run
+    plain_run = og.decoder.Decoder.run
     monkeypatch.setattr(
-        og.generator.Decoder, "run", lambda *a, **k: (runs.append(1), plain_run(*a, **k))[1]
+        og.decoder.Decoder, "run", lambda *a, **k: (runs.append(1), plain_run(*a, **k))[1]
     )
     texts, counts = [], []
     for speculative in ({}, {"ngram_size": 2, "max_draft_tokens": 8, "ngram_chained_lookup": True}):

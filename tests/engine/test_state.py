@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from app import engine as og
-from app.engine import cache, generator
+from app.engine import cache, decoder
 
 FOLDERS = ["tiny-llama", "tiny-llama-gqa", "tiny-llama-fp16", "tiny-llama-keep", "tiny-spm"]
 KINDS = ["external", "pruned", "lengths", "odd-head", "unshared"]
@@ -282,7 +282,7 @@ def test_a_failed_run_changes_nothing(open_model, generator_for, monkeypatch):
     subject.append_tokens([40, 41, 42])
     subject.generate_next_token()
     before = subject.get_sequence(0).tolist()
-    plain_run = generator.Decoder.run
+    plain_run = decoder.Decoder.run
     runs = []
 
     def fails_at_second_chunk(self, *args, **kwargs):
@@ -291,7 +291,7 @@ def test_a_failed_run_changes_nothing(open_model, generator_for, monkeypatch):
             raise og.EngineError("The model could not run.")
         return plain_run(self, *args, **kwargs)
 
-    monkeypatch.setattr(generator.Decoder, "run", fails_at_second_chunk)
+    monkeypatch.setattr(decoder.Decoder, "run", fails_at_second_chunk)
     with pytest.raises(og.EngineError):
         subject.append_tokens(list(range(50, 60)))
     assert subject.get_sequence(0).tolist() == before
