@@ -16,8 +16,8 @@ from app.engine.sampling import largest
 from app.engine.select import (
     Choice,
     Flags,
+    Guide,
     Logits,
-    Mask,
     Preferences,
     Tokens,
     check_highest,
@@ -80,11 +80,11 @@ class BeamSearch:
         self._scores[:, 0] = 0.0
 
     def choose(
-        self, logits: Logits, text: Tokens, ended: Flags, mask: Mask | None = None
+        self, logits: Logits, text: Tokens, ended: Flags, guide: Guide | None = None
     ) -> Choice:
         rows = np.stack(
             [
-                prepared(row, text[index], self._chain, index, mask)
+                prepared(row, text[index], self._chain, index, guide)
                 for index, row in enumerate(logits)
             ]
         )

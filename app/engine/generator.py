@@ -19,6 +19,7 @@ from app.engine.decoder import Decoder, Logits
 from app.engine.encoder_decoder import Translator, make_decoder
 from app.engine.errors import ContextFullError, EngineError, Stopped
 from app.engine.feeds import Tokens
+from app.engine.guidance import Guidance
 from app.engine.log import note
 from app.engine.model import Model
 from app.engine.params import GeneratorParams, changed, check, checked_bias, checked_ids
@@ -59,6 +60,10 @@ class Generator:
         self._apply_run_entries()
         self._random = np.random.RandomState(_seed(self._options.random_seed))
         self._search = self._make_search()
+        self._guidance = (
+            Guidance(model, params.guidance, rows=self._rows) if params.guidance else None
+        )
+        self._answer_start = 0  # where the grammar begins
         self._speculation = Speculation(params.freeze_speculative())
         self._sequence = np.zeros((self._rows, 256), np.int32)  # (B, T) and room to grow
         self._length = 0
@@ -74,6 +79,7 @@ class Generator:
         """Add `tokens` to the text and read them at once. All or nothing."""
         given = self._check_tokens(tokens)
         decoder = self._open()
+        answer_start = self._answer_start
         before = self._length, decoder.length, self._ended.copy(), self._next, self._logits
         from_outside = self._logits is not None and self._logits is not decoder.logits
         try:
@@ -82,6 +88,7 @@ class Generator:
         except BaseException:
             self._length, read, self._ended, self._next, logits = before
             decoder.rewind_to(min(read, decoder.length))
+            self._start_guidance(answer_start)
             self._logits = logits if from_outside else None
             raise
 
@@ -106,6 +113,7 @@ class Generator:
             self._last_start = start
             self._extend(np.repeat(chunk, self._beams, axis=0))
             self._ended = np.zeros(self._rows, np.bool_)
+            self._start_guidance(self._length)
             done += chunk.shape[1]
             if self._beams > 1:
                 self._start_beams()
@@ -164,7 +172,11 @@ class Generator:
         self._check_can_generate()
         logits = self._current_logits()
         text = self._sequence[:, : self._length]
-        choice = self._search.choose(logits, text, self._ended)
+        guidance = self._guidance
+        choice = self._search.choose(logits, text, self._ended, guidance)
+        if guidance is not None:
+            parents = None if choice.parents is None else choice.parents.tolist()
+            guidance.accept(choice.tokens, parents=parents, ended=choice.ended.tolist())
         if choice.parents is not None:
             self._open().reorder(choice.parents)
             text[:] = text[choice.parents]
@@ -227,9 +239,16 @@ class Generator:
         decoder.rewind_to(min(wanted, decoder.length))
         self._length = wanted
         self._logits = None
+        self._start_guidance(min(self._answer_start, wanted))
         self._ended = np.zeros(self._rows, np.bool_)
         last = self._sequence[:, wanted - 1] if wanted else np.zeros(self._rows, np.int32)
         self._next = last.copy()
+
+    def _start_guidance(self, start: int) -> None:
+        """The grammar begins at token `start`; what is written after it is part of the answer."""
+        self._answer_start = start
+        if self._guidance is not None:
+            self._guidance.restart(self._sequence[:, start : self._length])
 
     def snapshot_state(self) -> None:
         """Make rewind_to come back to what is read now for nothing, in every kind of model.
@@ -298,10 +317,10 @@ class Generator:
         """Read the pending token and a guess of what follows it, if there is one."""
         decoder = self._open()
         total = self._length
-        if not self._speculation.is_on or decoder.length != total - 1 or not decoder.can_draft:
+        if not self._guesses or decoder.length != total - 1 or not decoder.can_draft:
             return False
         room = self._options.max_length - total - 1
-        guess = self._speculation.propose(self._sequence[0, :total], room=room)
+        guess = self._guess(room)
         is_plain = decoder.start_for(total + len(guess), decoder.length) == decoder.length
         if not len(guess) or not is_plain:
             return False
@@ -310,6 +329,17 @@ class Generator:
         decoder.try_out(self._sequence[:, total - 1 : total], guess[None], self._stop)
         self._speculation.start(guess)
         return True
+
+    def _guess(self, room: int) -> Tokens:
+        forced = self._guidance.forced() if self._guidance is not None else []
+        if forced:
+            self._speculation.drop()
+            return np.array(forced[:room], np.int32)
+        return self._speculation.propose(self._sequence[0, : self._length], room=room)
+
+    @property
+    def _guesses(self) -> bool:
+        return self._speculation.is_on or self._guidance is not None
 
     def _check_not_terminated(self) -> None:
         if self._terminated:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from app.engine import speculative
 from app.engine.config import Configuration, SearchOptions, coerce_option
 from app.engine.errors import EngineError
+from app.engine.guidance import GuidanceOptions
 from app.engine.select import Preferences
 from app.engine.speculative import SpeculativeOptions
 
@@ -26,6 +27,7 @@ class GeneratorParams:
         self._options = model.config.search
         self._preferences = Preferences()
         self._speculative = model.config.speculative
+        self._guidance: GuidanceOptions | None = None
 
     def set_search_options(self, **options: Any) -> None:
         self._options = changed(self._options, options)
@@ -44,6 +46,18 @@ class GeneratorParams:
         self._preferences = replace(
             self._preferences, banned=checked_ids(ids, self._configuration.model.vocab_size)
         )
+
+    def set_guidance(self, kind: str, data: str, enable_ff_tokens: bool = False) -> None:
+        """Answers fit `data`, a json_schema, regex or lark_grammar; it is read by the Generator.
+
+        enable_ff_tokens: where only one text is possible, it is taken over without a choice, and
+        its tokens are read in one run.
+        """
+        self._guidance = GuidanceOptions(kind, data, enable_ff_tokens)
+
+    @property
+    def guidance(self) -> "GuidanceOptions | None":
+        return self._guidance
 
     def set_speculative_options(self, **options: Any) -> None:
         """Guess tokens from the text: ngram_size of 2 or more. The text is the same without."""

@@ -21,7 +21,6 @@ Tokens = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 Step = Callable[[Logits, Tokens], None]
 Choose = Callable[[Logits], int]
-Mask = Callable[[int, Logits], None]  # takes what a grammar forbids out of a row's logits
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,23 @@ class Preferences:
     banned: tuple[int, ...] = ()
 
 
+class Guide(Protocol):
+    """A grammar that rows must keep to."""
+
+    def forced_token(self, index: int) -> int | None:
+        """The token that row `index` takes without a choice."""
+
+    def mask(self, index: int, row: Logits) -> None:
+        """Takes what is forbidden out of a row's logits (V,), in place."""
+
+
 class Search(Protocol):
     """How texts go on. The loop keeps the texts; a Search keeps what it needs to compare them."""
 
     count: int  # how many texts come out
 
     def choose(
-        self, logits: Logits, text: Tokens, ended: Flags, mask: Mask | None = None
+        self, logits: Logits, text: Tokens, ended: Flags, guide: Guide | None = None
     ) -> Choice:
         """logits (R, V), which stay as they are; text so far (R, T); rows that have ended (R,)."""
 
@@ -73,7 +82,7 @@ class RowSearch:
         self.change(options, preferences)
 
     def choose(
-        self, logits: Logits, text: Tokens, ended: Flags, mask: Mask | None = None
+        self, logits: Logits, text: Tokens, ended: Flags, guide: Guide | None = None
     ) -> Choice:
         """A row that has ended gets the pad and draws no random number."""
         chosen = np.full(len(logits), self._pad_id, np.int32)
@@ -81,9 +90,11 @@ class RowSearch:
         for index, row in enumerate(logits):
             if ended[index]:
                 continue
-            if self._chain or mask is not None:
-                row = prepared(row, text[index], self._chain, index, mask)
-            token = self._pick(row)
+            token = guide.forced_token(index) if guide is not None else None
+            if token is None:
+                if self._chain or guide is not None:
+                    row = prepared(row, text[index], self._chain, index, guide)
+                token = self._pick(row)
             chosen[index] = token
             ended[index] = token in self._eos_ids
         return Choice(chosen, ended)
@@ -105,14 +116,14 @@ def is_greedy(options: SearchOptions) -> bool:
 
 
 def prepared(
-    row: Logits, text: Tokens, chain: Sequence[Step], index: int, mask: Mask | None
+    row: Logits, text: Tokens, chain: Sequence[Step], index: int, guide: Guide | None
 ) -> Logits:
     """A row's logits after all steps, in a copy."""
     row = row.copy()
     for step in chain:
         step(row, text)
-    if mask is not None:  # last, so that nothing can bring back what a grammar forbids
-        mask(index, row)
+    if guide is not None:  # last, so that nothing can bring back what a grammar forbids
+        guide.mask(index, row)
     return row
 
 

@@ -1,0 +1,178 @@
+"""Guided answers fit, whatever the model wants; and they are the peer's."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from app import engine as og
+
+SCHEMA = json.dumps(
+    {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+        "additionalProperties": False,
+    }
+)
+REGEX = r"(yes|no), [0-9]{2,4}(\.[0-9])?"
+LARK = 'start: "the " WORD (" and " WORD)*\nWORD: /[a-z]{1,4}/\n'
+GRAMMARS = [("json_schema", SCHEMA), ("regex", REGEX), ("lark_grammar", LARK)]
+PROMPT = [70, 71, 72, 73]
+
+
+def guided(library, model, kind, data, forces=False, **options):
+    params = library.GeneratorParams(model)
+    params.set_search_options(**{"max_length": 200, **options})
+    params.set_guidance(kind, data, forces)
+    return library.Generator(model, params)
+
+
+def answer(generator, start):
+    while not generator.is_done():
+        generator.generate_next_token()
+    return np.asarray(generator.get_sequence(0)).tolist()[start:]
+
+
+def fits(kind, text):
+    if kind == "json_schema":
+        found = json.loads(text)
+        return set(found) == {"name", "age"} and type(found["age"]) is int
+    pattern = REGEX if kind == "regex" else "the [a-z]{1,4}( and [a-z]{1,4})*"
+    return re.fullmatch(pattern, text) is not None
+
+
+@pytest.mark.parametrize(("kind", "data"), GRAMMARS)
+@pytest.mark.parametrize("forces", [False, True])
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-llama-gqa"])
+def test_sampled_answers_fit(kind, data, forces, name, open_model, data_folder):
+    tokenizer = og.Tokenizer(data_folder / name)
+    whole = 0
+    for seed in range(8):
+        options = {"do_sample": True, "top_k": 0, "top_p": 0.95, "random_seed": seed}
+        generator = guided(og, open_model(name), kind, data, forces, **options)
+        generator.append_tokens(PROMPT)
+        ids = answer(generator, len(PROMPT))
+        if generator.token_count() < 200:  # else cut short by max_length
+            whole += 1
+            assert fits(kind, tokenizer.decode(ids)), f"seed {seed}: {tokenizer.decode(ids)!r}"
+    assert whole or kind != "regex"
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("kind", "data"), GRAMMARS)
+@pytest.mark.parametrize("forces", [False, True])
+@pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 9}], ids=str)
+def test_answers_are_the_peers(kind, data, forces, options, data_folder):
+    peer = pytest.importorskip("onnxruntime_genai")
+    texts = []
+    for library in (og, peer):
+        config = library.Config(str(data_folder / "tiny-llama"))
+        config.overlay('{"model": {"eos_token_id": 0}}')  # of several the peer allows not all
+        model = library.Model(config)
+        generator = guided(library, model, kind, data, forces, random_seed=3, **options)
+        generator.append_tokens(np.array(PROMPT, np.int32))
+        texts.append(answer(generator, len(PROMPT)))
+    assert texts[0] == texts[1]
+
+
+def test_the_grammar_goes_back_with_the_text(open_model):
+    generator = guided(og, open_model("tiny-llama"), "regex", REGEX)
+    generator.append_tokens(PROMPT)
+    first = answer(generator, len(PROMPT))
+    for length in range(len(PROMPT), len(PROMPT) + len(first) + 1):
+        generator.rewind_to(length)
+        assert answer(generator, len(PROMPT)) == first
+    generator.rewind_to(2)  # into the prompt: the grammar begins there
+    tokens = answer(generator, 2)
+    assert og.Tokenizer(open_model("tiny-llama")).decode(tokens)[:1] in ("y", "n")
+
+
+def test_every_turn_has_its_own_answer(open_model):
+    tokenizer = og.Tokenizer(open_model("tiny-llama"))
+    generator = guided(og, open_model("tiny-llama"), "regex", REGEX)
+    for _ in range(3):
+        generator.append_tokens(PROMPT)
+        start = generator.token_count()
+        assert fits("regex", tokenizer.decode(answer(generator, start)))
+
+
+def test_a_stopped_turn_leaves_the_grammar_where_it_was(open_model):
+    whole, stopped = (guided(og, open_model("tiny-llama"), "regex", REGEX) for _ in range(2))
+    for generator in (whole, stopped):
+        generator.append_tokens(PROMPT)
+        for _ in range(3):
+            generator.generate_next_token()
+    stop = og.Stop()
+    stop.set()
+    stopped.use_stop(stop)
+    with pytest.raises(og.Stopped):
+        stopped.append_tokens([9])
+    stopped.use_stop(None)
+    assert answer(whole, 0) == answer(stopped, 0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"batch_size": 3}, {"num_beams": 3, "num_return_sequences": 3}]
+)
+def test_every_row_and_every_beam_fits(options, open_model):
+    tokenizer = og.Tokenizer(open_model("tiny-llama"))
+    generator = guided(og, open_model("tiny-llama"), "regex", REGEX, max_length=40, **options)
+    rows = np.random.default_rng(4).integers(6, 500, (options.get("batch_size", 1), 4))
+    generator.append_tokens(rows)
+    while not generator.is_done():
+        generator.generate_next_token()
+    for index in range(3):
+        ids = generator.get_sequence(index)[4:].tolist()
+        ids = [i for i in ids if i not in (0, 1, 5)]
+        assert fits("regex", tokenizer.decode(ids))
+
+
+def test_what_is_forced_is_read_in_one_run(open_model, monkeypatch):
+    runs = []
+    plain_run = og.decoder.Decoder.run
+    monkeypatch.setattr(
+        og.decoder.Decoder, "run", lambda *a, **k: (runs.append(1), plain_run(*a, **k))[1]
+    )
+    text = "yes, this is the only thing that may be said here"
+    counts, answers = [], []
+    for forces in (False, True):
+        generator = guided(og, open_model("tiny-llama"), "regex", text, forces)
+        generator.append_tokens(PROMPT)
+        runs.clear()
+        ids = answer(generator, len(PROMPT))
+        counts.append(len(runs))
+        answers.append(og.Tokenizer(open_model("tiny-llama")).decode(ids))
+    assert answers == [text, text]
+    assert counts[1] <= 3 < counts[0]
+
+
+def test_guessing_ahead_changes_nothing(open_model):
+    plain = guided(og, open_model("tiny-llama"), "lark_grammar", LARK, max_length=60)
+    params = og.GeneratorParams(open_model("tiny-llama"))
+    params.set_search_options(max_length=60)
+    params.set_guidance("lark_grammar", LARK)
+    params.set_speculative_options(ngram_size=2, ngram_chained_lookup=True)
+    guessing = og.Generator(open_model("tiny-llama"), params)
+    for generator in (plain, guessing):
+        generator.append_tokens(PROMPT)
+    assert answer(plain, 0) == answer(guessing, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "shown"),
+    [
+        ("json_schema", "{", "json_schema"),
+        ("json_schema", '{"type": "blub"}', "blub"),
+        ("regex", "((", "regex"),
+        ("lark_grammar", "start", "lark_grammar"),
+        ("poem", "x", "poem"),
+        ("regex", "", "empty"),
+        ("regex", None, "empty"),
+    ],
+)
+def test_wrong_grammars_say_what_is_wrong(open_model, kind, data, shown):
+    with pytest.raises(og.EngineError, match=shown) as raised:
+        guided(og, open_model("tiny-llama"), kind, data)
+    assert "\n" not in str(raised.value)
