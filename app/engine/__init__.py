@@ -6,11 +6,15 @@ Arrays in, arrays out. Imports nothing else of app and could be published alone.
 from app.engine.adapters import Adapters
 from app.engine.config import Config
 from app.engine.devices import (
+    get_current_gpu_device_id,
     is_cuda_available,
     is_dml_available,
     is_openvino_available,
     is_qnn_available,
     is_webgpu_available,
+    register_execution_provider_library,
+    set_current_gpu_device_id,
+    unregister_execution_provider_library,
 )
 from app.engine.errors import (
     ContextFullError,
@@ -43,11 +47,15 @@ __all__ = [
     "Tensor",
     "Tokenizer",
     "TokenizerStream",
+    "get_current_gpu_device_id",
     "is_cuda_available",
     "is_dml_available",
     "is_openvino_available",
     "is_qnn_available",
     "is_webgpu_available",
+    "register_execution_provider_library",
+    "set_current_gpu_device_id",
     "set_log_callback",
     "set_log_options",
+    "unregister_execution_provider_library",
 ]

@@ -100,6 +100,14 @@ EMBEDDING_INPUTS = {
 }
 EMBEDDING_OUTPUTS = {"inputs_embeds": "inputs_embeds", "per_layer_inputs": "per_layer_inputs"}
 
+# Tokens around tool calls and reasoning of models whose exporters do not name them.
+_QWEN_TOOLS = {"bot": 151657, "eot": 151658}
+_MARKERS: Mapping[str, Mapping[str, int]] = {
+    "qwen2": _QWEN_TOOLS,
+    "qwen3": {**_QWEN_TOOLS, "bor": 151667, "eor": 151668},
+    "phi3": {"bot": 200025, "eot": 200026},
+}
+
 
 @dataclass(frozen=True)
 class Provider:
@@ -446,9 +454,12 @@ def _parse(document: dict[str, Any], folder: Path) -> tuple[ModelConfig, SearchO
         encoder=_parse_part(model, "encoder", ENCODER_INPUTS, ENCODER_OUTPUTS),
         embedding=_parse_part(model, "embedding", EMBEDDING_INPUTS, EMBEDDING_OUTPUTS),
         markers={
-            word: model.whole(f"{word}_token_id")
-            for word in ("bot", "eot", "bor", "eor")
-            if f"{word}_token_id" in model_values
+            **_MARKERS.get(model.text("type"), {}),
+            **{
+                word: model.whole(f"{word}_token_id")
+                for word in ("bot", "eot", "bor", "eor")
+                if model_values.get(f"{word}_token_id") is not None
+            },
         },
     )
     return parsed, _parse_search(document, parsed.context_length)

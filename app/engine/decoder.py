@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine import graph
+from app.engine import graph, log
 from app.engine.cache import Rows, make_cache
 from app.engine.errors import EngineError
 from app.engine.feeds import Feeds, Span, Tokens
@@ -93,6 +93,7 @@ class Decoder:
                 if stage.part.runs_once:
                     self._passed = {name: given[name] for name in given if name in self._wanted}
         self._cache.commit(span.total)
+        self._tell_log()
         self.length, self._last_passed = span.total, passed
         self._is_long = self._is_long_at(span.total)
         self._take_logits(columns, width=tokens.shape[1])
@@ -155,6 +156,18 @@ class Decoder:
         self._feeds.reorder(parents)
         self._rows = len(parents)
         self.logits = self.logits[parents]
+
+    def _tell_log(self) -> None:
+        for stage in self._stages:
+            if log.is_on("model_input_values"):
+                for name, array in stage.last_inputs.items():
+                    log.note("model_input_values", f"{name} {array.dtype} {array.tolist()}")
+            if log.is_on("model_output_shapes") or log.is_on("model_output_values"):
+                for name, tensor in stage.passed_on().items():
+                    log.note("model_output_shapes", f"{name} {list(tensor.shape())}")
+                    log.note("model_output_values", f"{name} {to_numpy(tensor).reshape(-1)[:10]}")
+        log.note("model_output_shapes", f"{self._logits_name} {list(self._raw.shape)}")
+        log.note("model_output_values", f"{self._logits_name} {self._raw.reshape(-1)[:10]}")
 
     def _is_due(self, stage: Stage, span: Span) -> bool:
         if stage.part.runs_once:

@@ -9,6 +9,7 @@ import ctypes
 import importlib
 import io
 import logging
+import operator
 import os
 import sys
 from collections.abc import Sequence
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from app.engine.config import Provider
-from app.engine.errors import ModelError
+from app.engine.errors import EngineError, ModelError
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +29,15 @@ CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 WEBGPU = "WebGpuExecutionProvider"
 _NAMES = {"cpu": CPU, "cuda": CUDA, "webgpu": WEBGPU}
+_current_gpu = 0
+RUNTIME_ERRORS: tuple[type[BaseException], ...] = (
+    RuntimeError,
+    *(
+        kind
+        for kind in vars(native).values()
+        if isinstance(kind, type) and issubclass(kind, Exception)
+    ),
+)
 _DEVICE_TYPES = {CPU: "CPU", CUDA: "CUDA", WEBGPU: "WebGPU"}
 
 
@@ -48,7 +59,8 @@ def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any] | No
             return None
         else:
             _load_cuda()
-            chosen.append((_NAMES[provider.name], dict(provider.options)))
+            options_given = {"device_id": str(_current_gpu), **provider.options}
+            chosen.append((_NAMES[provider.name], options_given))
     return [*chosen, CPU]
 
 
@@ -119,6 +131,34 @@ def is_qnn_available() -> bool:
 
 def is_openvino_available() -> bool:
     return False
+
+
+def set_current_gpu_device_id(number: int) -> None:
+    """The CUDA device of models opened from now on, unless their options name another."""
+    global _current_gpu
+    if isinstance(number, bool) or operator.index(number) < 0:
+        raise EngineError(f"A device number is 0 or more, not {number!r}.")
+    _current_gpu = operator.index(number)
+
+
+def get_current_gpu_device_id() -> int:
+    return _current_gpu
+
+
+def register_execution_provider_library(name: str, path: str | os.PathLike[str]) -> None:
+    """Make a provider known that comes as a library of its own."""
+    try:
+        onnxruntime.register_execution_provider_library(str(name), os.fspath(path))
+    except RUNTIME_ERRORS as error:
+        words = " ".join(str(error).split())[:200]
+        raise EngineError(f"The provider library {path} cannot be loaded: {words}") from error
+
+
+def unregister_execution_provider_library(name: str) -> None:
+    try:
+        onnxruntime.unregister_execution_provider_library(str(name))
+    except RUNTIME_ERRORS as error:
+        raise EngineError(f"No provider library was registered as {name!r}.") from error
 
 
 def physical_cores() -> int:

@@ -78,6 +78,7 @@ class Generator:
     def append_tokens(self, tokens: "ArrayLike | Tensor") -> None:
         """Add `tokens` to the text and read them at once. All or nothing."""
         given = self._check_tokens(tokens)
+        note("append_next_tokens", given)
         decoder = self._open()
         answer_start = self._answer_start
         before = self._length, decoder.length, self._ended.copy(), self._next, self._logits
@@ -182,11 +183,15 @@ class Generator:
             text[:] = text[choice.parents]
         self._logits = None
         self._next, self._ended = choice.tokens, choice.ended
-        if not self._ended.all():
+        if self._ended.all():
+            note("hit_eos", choice.tokens)
+        else:
             self._extend(choice.tokens[:, None])
             if self._speculation.judge(int(choice.tokens[0])):
                 self._open().accept()
         note("generate_next_token", choice.tokens)
+        if self._length >= self._options.max_length:
+            note("hit_max_length", self._length)
 
     def _check_can_generate(self) -> None:
         self._open()

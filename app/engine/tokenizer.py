@@ -42,6 +42,7 @@ class Tokenizer:
         self.bos_token_id = configuration.model.bos_token_id
         self.pad_token_id = configuration.model.pad_token_id
         self._eos_token_ids = configuration.model.eos_token_ids
+        self._markers = configuration.model.markers
         self._special_ids = frozenset(
             i for i, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
         )
@@ -114,6 +115,31 @@ class Tokenizer:
     @property
     def eos_token_ids(self) -> Ids:
         return np.array(self._eos_token_ids, np.int32)
+
+    @property
+    def bot_token_id(self) -> int:
+        """Begins a call of a tool; like the next three an error where the model has none."""
+        return self._marker("bot")
+
+    @property
+    def eot_token_id(self) -> int:
+        """Ends a call of a tool."""
+        return self._marker("eot")
+
+    @property
+    def bor_token_id(self) -> int:
+        """Begins reasoning."""
+        return self._marker("bor")
+
+    @property
+    def eor_token_id(self) -> int:
+        """Ends reasoning."""
+        return self._marker("eor")
+
+    def _marker(self, word: str) -> int:
+        if word not in self._markers:
+            raise EngineError(f"This model has no {word}_token_id.")
+        return self._markers[word]
 
     @property
     def special_token_ids(self) -> frozenset[int]:

@@ -423,6 +423,11 @@ def test_wrong_log_options():
     for call in (
         lambda: og.set_log_options(colour=True),
         lambda: og.set_log_options(enabled="yes"),
+        lambda: og.set_log_options(filename=3),
+        lambda: og.set_log_options(filename="/nowhere/at/all.log"),
+        lambda: og.set_current_gpu_device_id(-1),
+        lambda: og.register_execution_provider_library("x", "/nowhere.so"),
+        lambda: og.unregister_execution_provider_library("x"),
         lambda: og.set_log_callback(3),
     ):
         with pytest.raises(SENTENCE):

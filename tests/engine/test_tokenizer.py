@@ -280,3 +280,13 @@ def test_half_surrogates_become_a_replacement_character(data_folder):
     for encode in (tokenizer.encode, tokenizer.encode_plain):
         assert tokenizer.decode(encode("a\ud800b")) == "a\ufffdb"
         assert tokenizer.decode(encode("\ud83d\ude00")) == "\U0001f600"
+
+
+def test_markers_of_tools_and_reasoning_are_the_configs_or_an_error(data_folder):
+    config = og.Config(data_folder / "tiny-llama")
+    config.overlay('{"model": {"bot_token_id": 7, "eor_token_id": 9}}')
+    tokenizer = og.Tokenizer(config)
+    assert (tokenizer.bot_token_id, tokenizer.eor_token_id) == (7, 9)
+    for name in ("eot_token_id", "bor_token_id"):
+        with pytest.raises(og.EngineError, match=name):
+            getattr(tokenizer, name)
