@@ -5,45 +5,20 @@ The loop asks few things: `prepare` and `bind` for a run up to a length, `commit
 tokens; a run that fails after prepare changes nothing of that.
 """
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.config import DecoderConfig
-from app.engine.errors import ContextFullError, ModelError
+from app.engine.errors import ContextFullError
 from app.engine.session import Array, Session, to_numpy
+from app.engine.slots import Slot
 
 STEP = 256  # positions by which a shared buffer grows at least
 MARKS = 8  # states that are kept to go back to, where positions cannot be cut off
 
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One tensor that comes out of a run as `present` and goes into the next as `past`.
-
-    `shape` holds 0 for the rows and for the length; a state without positions has no length axis.
-    """
-
-    session: Session
-    past: str
-    present: str
-    shape: tuple[int, ...]
-    row_axis: int = 0
-    length_axis: int | None = 2
-    fixed_length: int = 0  # 0: the graph leaves the length free
-
-    def sized(self, rows: int, length: int = 0) -> tuple[int, ...]:
-        shape = list(self.shape)
-        shape[self.row_axis] = rows
-        if self.length_axis is not None:
-            shape[self.length_axis] = length
-        return tuple(shape)
 
 
 class Cache(Protocol):
@@ -69,16 +44,6 @@ class Cache(Protocol):
         """Row i becomes what row parents[i] was; the number of rows may change."""
 
     def read(self, name: str) -> Array | None: ...
-
-
-def find_slots(sessions: Iterable[Session], config: DecoderConfig) -> list[Slot]:
-    """The cache tensors by the config's name patterns; gaps are normal in hybrid models."""
-    slots: dict[str, Slot] = {}
-    for session in sessions:
-        for past, present, kind in _patterns(config):
-            for slot in _matching(session, config, past, present, kind):
-                slots.setdefault(slot.past, slot)
-    return list(slots.values())
 
 
 def make_cache(slots: Sequence[Slot], *, rows: int, limit: int, is_shared: bool) -> Cache:
@@ -368,85 +333,3 @@ def _resized(slot: Slot, tensor: Any, length: int, capacity: int) -> Any:
 def _first(slot: Slot, array: Array, length: int) -> Array:
     assert slot.length_axis is not None
     return array[(slice(None),) * slot.length_axis + (slice(length),)]
-
-
-# ---------------------------------------------------------------- names in the graph
-
-
-def _patterns(config: DecoderConfig) -> list[tuple[str, str, str]]:
-    """(pattern of past, pattern of present, kind) for every kind of cache that a graph may have."""
-    inputs, outputs = config.inputs, config.outputs
-    past_key, present_key = inputs["past_key_names"], outputs["present_key_names"]
-    found = [
-        (past_key, present_key, "attention"),
-        (inputs["past_value_names"], outputs["present_value_names"], "attention"),
-        (inputs["past_conv_names"], outputs["present_conv_names"], "state"),
-        (inputs["rnn_states_prev"], outputs["rnn_states"], "layers"),
-    ]
-    if inputs["past_names"]:
-        found.append((inputs["past_names"], outputs["present_names"], "combined"))
-    if past_key.endswith("key") and present_key.endswith("key"):
-        for word in ("conv_state", "recurrent_state"):
-            past, present = past_key.removesuffix("key") + word, present_key.removesuffix("key")
-            found.append((past, present + word, "state"))
-    for past, present, kind in found:
-        if kind != "layers" and not past.count("%d") == present.count("%d") == 1:
-            raise ModelError(f"genai_config.json: {past!r} and {present!r} must contain %d once.")
-    return found
-
-
-def _matching(
-    session: Session, config: DecoderConfig, past: str, present: str, kind: str
-) -> list[Slot]:
-    expression = re.compile(re.escape(past).replace("%d", r"(\d+)"))
-    found = []
-    for name, info in session.inputs.items():
-        match = expression.fullmatch(name)
-        if match is None:
-            continue
-        target = present.replace("%d", match[1]) if match.groups() else present
-        if target not in session.outputs:
-            raise ModelError(f"The graph has the input {name} but no output {target}.")
-        found.append(_slot(session, config, name, target, info.shape, kind))
-    return found
-
-
-def _slot(
-    session: Session,
-    config: DecoderConfig,
-    past: str,
-    present: str,
-    shape: tuple[int, ...],
-    kind: str,
-) -> Slot:
-    if kind in ("state", "layers"):
-        row_axis = 1 if kind == "layers" else 0
-        for axis, size in enumerate(shape):
-            if axis != row_axis:
-                _known(size, 0, past)
-        return Slot(session, past, present, shape, row_axis=row_axis, length_axis=None)
-    row_axis = 1 if kind == "combined" else 0
-    if len(shape) != row_axis + 4:
-        raise ModelError(f"The cache input {past} has {len(shape)} dimensions, not {row_axis + 4}.")
-    heads, length, head_size = shape[row_axis + 1 :]
-    sizes = (
-        _known(heads, config.num_key_value_heads, past),
-        0,
-        _known(head_size, config.head_size, past),
-    )
-    return Slot(
-        session,
-        past,
-        present,
-        (*shape[:row_axis], 0, *sizes),
-        row_axis=row_axis,
-        length_axis=row_axis + 2,
-        fixed_length=max(length, 0),
-    )
-
-
-def _known(dimension: int, configured: int, name: str) -> int:
-    value = dimension if dimension > 0 else configured
-    if value <= 0:
-        raise ModelError(f"Neither the graph nor genai_config.json tells the shape of {name}.")
-    return value

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from app.engine.adapters import Adapters
+from app.engine.arguments import checked_logits, checked_tokens
 from app.engine.beam import BeamSearch
 from app.engine.decoder import Decoder, Logits
 from app.engine.encoder_decoder import Translator, make_decoder
@@ -132,28 +133,13 @@ class Generator:
 
     def _check_tokens(self, tokens: "ArrayLike | Tensor") -> Tokens:
         """(B, L) int32, every id within the vocabulary, no more than fit."""
-        array = np.asarray(tokens.data() if isinstance(tokens, Tensor) else tokens)
-        if array.size == 0:
-            raise EngineError("There are no tokens to append.")
-        if array.dtype.kind not in "iu":
-            raise TypeError(f"Tokens are whole numbers, not {array.dtype}.")
-        vocab_size = self._model_config.vocab_size
-        outside = array[(array < 0) | (array >= vocab_size)]
-        if outside.size:
-            raise EngineError(f"Token {outside.flat[0]} is outside the vocabulary of {vocab_size}.")
-        if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._batch):
-            raise EngineError(
-                f"Tokens of shape {list(array.shape)} do not fit a batch_size of {self._batch}."
-            )
-        if array.ndim < 2 and array.size % self._batch:
-            raise EngineError(f"{array.size} tokens do not fill {self._batch} rows evenly.")
+        given = checked_tokens(tokens, rows=self._batch, vocab_size=self._model_config.vocab_size)
         if self._rows > 1 and self._length > 0:
             option = "batch_size" if self._batch > 1 else "num_beams"
             raise EngineError(
                 f"With a {option} above 1 tokens can only be appended to an empty text; "
                 "rewind_to(0) first."
             )
-        given = np.array(array, np.int32, order="C").reshape(self._batch, -1)
         self._check_room(given.shape[1])
         return given
 
@@ -290,18 +276,10 @@ class Generator:
 
     def set_logits(self, logits: ArrayLike) -> None:
         """Take the next tokens from these instead. Any shape of B * V numbers; nothing runs."""
-        array = np.asarray(logits)
-        if array.dtype.kind not in "fiu":
-            raise TypeError(f"Logits are numbers, not {array.dtype}.")
+        copy = checked_logits(logits, rows=self._rows, vocab_size=self._model_config.vocab_size)
         self._open()
         if self._logits is None and self._length:
             raise EngineError("The logits are not computed yet: call get_logits first.")
-        wanted = self._rows * self._model_config.vocab_size
-        if array.size != wanted:
-            raise EngineError(f"set_logits takes {wanted} numbers, not {array.size}.")
-        copy = np.array(array, np.float32, order="C").reshape(self._rows, -1)
-        if np.isnan(copy).any():
-            raise ValueError("Logits must not contain NaN.")
         self._logits = copy
 
     def _current_logits(self) -> Logits:

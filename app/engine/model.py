@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.engine import graph
-from app.engine.cache import Slot, find_slots
 from app.engine.config import Config, Configuration, ModelConfig
 from app.engine.errors import EngineError, ModelError
 from app.engine.session import BFLOAT16, FLOAT, FLOAT16, Session
+from app.engine.slots import Slot, find_slots
 
 # From this length on these models turn positions by other factors, also those read before.
 _SWITCH_LENGTHS = {"phi3": 4097, "phimoe": 4097, "phi3small": 8193}
