@@ -158,16 +158,15 @@ class Decoder:
         self.logits = self.logits[parents]
 
     def _tell_log(self) -> None:
-        for stage in self._stages:
-            if log.is_on("model_input_values"):
-                for name, array in stage.last_inputs.items():
-                    log.note("model_input_values", f"{name} {array.dtype} {array.tolist()}")
-            if log.is_on("model_output_shapes") or log.is_on("model_output_values"):
-                for name, tensor in stage.passed_on().items():
-                    log.note("model_output_shapes", f"{name} {list(tensor.shape())}")
-                    log.note("model_output_values", f"{name} {to_numpy(tensor).reshape(-1)[:10]}")
-        log.note("model_output_shapes", f"{self._logits_name} {list(self._raw.shape)}")
-        log.note("model_output_values", f"{self._logits_name} {self._raw.reshape(-1)[:10]}")
+        for stage in self._stages if log.is_on("model_input_values") else ():
+            for name, array in stage.last_inputs.items():
+                log.note("model_input_values", f"{name} {array.dtype} {array.tolist()}")
+        if not log.is_on("model_output_shapes") and not log.is_on("model_output_values"):
+            return
+        tensors = [(n, to_numpy(t)) for stage in self._stages for n, t in stage.passed_on().items()]
+        for name, array in [*tensors, (self._logits_name, self._raw)]:
+            log.note("model_output_shapes", f"{name} {list(array.shape)}")
+            log.note("model_output_values", f"{name} {array.reshape(-1)[:10]}")
 
     def _is_due(self, stage: Stage, span: Span) -> bool:
         if stage.part.runs_once:

@@ -149,8 +149,13 @@ def text_lengths(tokens: Tokens, pad_id: int) -> NDArray[np.int64]:
 
 
 def _scalar(info: TensorInfo, value: Callable[[Span], int]) -> Feed:
-    shape = [1] * len(info.shape)
-    return lambda span: np.full(shape, value(span), info.numpy_type)
+    kept = np.zeros([1] * len(info.shape), info.numpy_type)  # one array: it stays bound
+
+    def scalar(span: Span) -> Array:
+        kept[...] = value(span)
+        return kept
+
+    return scalar
 
 
 def _no_features(info: TensorInfo) -> Feed:

@@ -32,6 +32,7 @@ class Stage:
         self.last_inputs: dict[str, Array] = {}
         self.is_stale = True  # what it put out is not of the inputs that are set now
         self._outside, self._once = set(outside), {*feeds, *passed}
+        self._inputs = sorted(set(self.session.inputs) - self._outside)
         self._free = [name for name in self.session.outputs if name not in self._outside]
         self._given: dict[str, Array] = {}  # set from outside, kept
         self._given_once: dict[str, Array] = {}  # in place of what we feed, for the next run
@@ -59,17 +60,17 @@ class Stage:
         """`passed` are tensors of earlier stages by name."""
         given_once, self._given_once = self._given_once, {}
         values = {name: feed(span) for name, feed in self.feeds.items()}
-        values.update(self._given)
-        values.update(given_once)
-        from_stages = {name: passed[name] for name in self.session.inputs if name in passed}
-        missing = set(self.session.inputs) - set(values) - set(from_stages) - self._outside
-        if missing:
-            raise EngineError(f"The model needs the input {sorted(missing)[0]}, which is not set.")
+        if self._given or given_once:
+            values.update(self._given)
+            values.update(given_once)
+        for name in self._inputs:
+            if name in values:
+                continue
+            if name not in passed:
+                raise EngineError(f"The model needs the input {name}, which is not set.")
+            self.bind_tensor(name, passed[name])
         for name, array in values.items():
             self.bind(name, array)
-        for name, tensor in from_stages.items():
-            if name not in given_once and name not in self._given:
-                self.bind_tensor(name, tensor)
         self.last_inputs = values
 
     def bind(self, name: str, array: Array) -> None:

@@ -298,6 +298,17 @@ def _heads(model: onnx.ModelProto, folder: Path) -> None:
     _save(model, folder)
 
 
+def _window(model: onnx.ModelProto, folder: Path) -> None:
+    """The second layer looks back 16 tokens only, and the config says so."""
+    attention = [n for n in model.graph.node if n.op_type == "GroupQueryAttention"][1]
+    attention.attribute.append(helper.make_attribute("local_window_size", 16))
+    config = json.loads((folder / "genai_config.json").read_text())
+    window = {"window_size": 16, "slide_inputs": False, "layers": [1]}
+    config["model"]["decoder"]["sliding_window"] = window
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    _save(model, folder)
+
+
 def _combined(model: onnx.ModelProto, folder: Path) -> None:
     """Keys and values of a layer in one tensor [2, B, heads, T, size], as gpt2 has them."""
     graph = model.graph
@@ -388,6 +399,7 @@ VARIANTS: dict[str, tuple[str, Callable[[onnx.ModelProto, Path], None]]] = {
     "recurrent": ("tiny-llama", partial(_with_states, _RECURRENT)),
     "convolution": ("tiny-llama", partial(_with_states, _CONVOLUTION)),
     "gaps": ("tiny-llama-gqa", _gaps),
+    "window": ("tiny-llama-gqa", _window),
     "heads": ("tiny-llama-gqa", _heads),
     "combined": ("tiny-llama", _combined),
     "long-rope": ("tiny-llama-gqa", _long_rope),

@@ -16,7 +16,7 @@ from app.engine.select import Preferences
 
 PEER_MODELS = [place / "shared" / "models" / "peer" for place in Path(__file__).parents]
 
-KINDS = ["recurrent", "convolution", "gaps", "heads", "combined", "tiny-pipeline"]
+KINDS = ["recurrent", "convolution", "gaps", "heads", "window", "combined", "tiny-pipeline"]
 
 relaxed = settings(
     deadline=None,
@@ -90,7 +90,7 @@ def test_any_order_of_calls_equals_a_fresh_read(
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", [k for k in KINDS if k != "convolution"])
+@pytest.mark.parametrize("name", [k for k in KINDS if k not in ("convolution", "window")])
 @pytest.mark.parametrize("options", [{}, {"num_beams": 3}], ids=str)
 def test_tokens_are_the_peers(name, options, folder_of):
     peer = pytest.importorskip("onnxruntime_genai")
