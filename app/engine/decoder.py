@@ -24,11 +24,15 @@ Logits = NDArray[np.float32]
 
 
 class Decoder:
-    def __init__(self, model: Model, *, rows: int, pad_id: int) -> None:
+    def __init__(self, model: Model, *, rows: int, pad_id: int, moves_rows: bool = False) -> None:
+        """`moves_rows`: reorder is called again and again, which whole buffers make slow."""
         config = model.config.model
         self._rows, self._vocab_size = rows, config.vocab_size
         self._cache = make_cache(
-            model.slots, rows=rows, limit=config.context_length, is_shared=model.shares_cache
+            model.slots,
+            rows=rows,
+            limit=config.context_length,
+            is_shared=model.shares_cache and not moves_rows,
         )
         self._feeds = Feeds(model.input_names, rows=rows, pad_id=pad_id)
         self._cache_names = {name for slot in model.slots for name in (slot.past, slot.present)}
@@ -152,6 +156,8 @@ class Decoder:
             self._passed = {
                 name: self._gathered(name, tensor, parents) for name, tensor in self._passed.items()
             }
+        if np.array_equal(parents, np.arange(self._rows)):
+            return
         self._cache.reorder(parents)
         self._feeds.reorder(parents)
         self._rows = len(parents)

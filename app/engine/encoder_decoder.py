@@ -19,13 +19,17 @@ from app.engine.session import Array
 from app.engine.stop import Stop
 
 
-def make_decoder(model: Model, *, rows: int, pad_id: int) -> "Decoder | Translator":
+def make_decoder(
+    model: Model, *, rows: int, pad_id: int, moves_rows: bool = False
+) -> "Decoder | Translator":
     encoder = model.config.model.encoder
     reads_text = encoder is not None and any(
         part.runs_once and encoder.inputs["input_ids"] in part.session.inputs
         for part in model.parts
     )
-    return (Translator if reads_text else Decoder)(model, rows=rows, pad_id=pad_id)
+    if reads_text:
+        return Translator(model, rows=rows, pad_id=pad_id)
+    return Decoder(model, rows=rows, pad_id=pad_id, moves_rows=moves_rows)
 
 
 class Translator:

@@ -47,10 +47,11 @@ class Generator:
         self._batch, self._beams = self._options.batch_size, self._options.num_beams
         self._rows = self._batch * self._beams
         pad_id = self._model_config.pad_token_id
-        decoder = make_decoder(model, rows=self._batch, pad_id=pad_id)
+        has_beams = self._beams > 1
+        decoder = make_decoder(model, rows=self._batch, pad_id=pad_id, moves_rows=has_beams)
         self._prompt_rows = self._batch  # beams are the same until the first token is chosen
-        if self._beams > 1 and decoder.fixed_rows == self._rows:
-            decoder = make_decoder(model, rows=self._rows, pad_id=pad_id)
+        if has_beams and decoder.fixed_rows == self._rows:
+            decoder = make_decoder(model, rows=self._rows, pad_id=pad_id, moves_rows=True)
             self._prompt_rows = self._rows
         self._decoder: Decoder | Translator | None = decoder
         self._adapters: Adapters | None = None

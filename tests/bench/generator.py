@@ -42,6 +42,57 @@ def main(folder: str, steps: int) -> None:
             peer_read, peer_write, _ = _measure(peer, folder, ids, steps, options, in_runs)
             line += f"; ours/peer {read / peer_read:.2f} and {write / peer_write:.2f}"
         print(line)
+    _report_guessing(folder, ids, steps)
+    _report_other_searches(folder, steps)
+
+
+def _report_guessing(folder: str, ids: Any, steps: int) -> None:
+    """Text that repeats itself, with and without guesses; the ratio is of one run of this file."""
+    model = og.Model(folder)
+    rates, texts = [], []
+    for size in (0, 3):
+        params = og.GeneratorParams(model)
+        params.set_search_options(max_length=len(ids) + steps, do_sample=False)
+        params.set_search_options(repetition_penalty=1.0)
+        params.set_speculative_options(ngram_size=size, max_draft_tokens=8)
+        with og.Generator(model, params) as generator:
+            generator.append_tokens(ids)
+            start = time.perf_counter()
+            while not generator.is_done():
+                generator.generate_next_token()
+            written = generator.token_count() - len(ids)
+            rates.append(written / (time.perf_counter() - start))
+            texts.append(generator.get_sequence(0).tolist())
+            stats = generator.get_speculative_stats()
+    same = "the same text" if texts[0] == texts[1] else "another text"
+    print(
+        f"guessing ahead: {rates[1]:.1f}/s, {rates[1] / rates[0]:.2f} times as fast, {same}; "
+        f"accepted {stats['acceptance_rate']:.2f} of {stats['draft_tokens_evaluated']} guesses"
+    )
+
+
+def _report_other_searches(folder: str, steps: int) -> None:
+    """Milliseconds a token outside the runs, with several rows of logits or a mask."""
+    in_runs = _time_runs()
+    ids = og.Tokenizer(folder).encode(PROMPT)
+    for name, options, pattern in (
+        ("4 beams", {"num_beams": 4}, ""),
+        ("guided", {}, "[a-z ,.]{900}"),
+        ("no_repeat_ngram_size 3", {"no_repeat_ngram_size": 3}, ""),
+    ):
+        model = og.Model(folder)
+        params = og.GeneratorParams(model)
+        params.set_search_options(max_length=len(ids) + steps, do_sample=False, **options)
+        if pattern:
+            params.set_guidance("regex", pattern)
+        generator = og.Generator(model, params)
+        generator.append_tokens(ids)
+        outside = []
+        while not generator.is_done():
+            before, start = in_runs[0], time.perf_counter()
+            generator.generate_next_token()
+            outside.append(1e3 * (time.perf_counter() - start - (in_runs[0] - before)))
+        print(f"{name}: outside the runs {np.median(outside):.3f} ms")
 
 
 def _time_runs() -> list[float]:
