@@ -10,6 +10,7 @@ import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("LANG", "C.UTF-8")
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # the peers gather usage figures too
 
 # With --no-skips a skip fails the run, except these: beginning of the test's id -> why it may.
 SKIPS_ALLOWED: dict[str, str] = {}

@@ -129,6 +129,7 @@ def test_chat_is_stored_as_it_was_typed_and_generated(
     assert second["details"]["stats"]["prompt_tokens"] > kept
 
     assert not sockets_to_anywhere(window.process.pid)
+    assert not list(window.desktop.folder.rglob("*onnxruntime*"))  # usage figures of the runtime
     hide_options(window)
     save_picture(window, "answer")
     assert window.quit() == 0
