@@ -92,6 +92,16 @@ class ChatSession:
             self.close()
             yield _failed(request.request_id, error)
             return
+        except MemoryError as error:
+            self.close()
+            log.warning("out of memory", exc_info=error)
+            yield Failed(
+                request.request_id,
+                "There is not enough memory to load this model. Close other programs, or choose a"
+                " smaller model.",
+                kind="memory",
+            )
+            return
         except BaseException:
             self.close()
             raise
