@@ -4,6 +4,7 @@ import errno
 import json
 import tracemalloc
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,8 +13,9 @@ import gguf
 import numpy as np
 import onnx
 import pytest
-from app.convert import ConvertError, Progress, folder, import_gguf
 from gguf.constants import GGMLQuantizationType
+
+from app.convert import ConvertError, Progress, folder, import_gguf
 
 IDS = [5, 77, 260, 3, 3, 141, 265, 90, 1, 200, 33]
 FILES = {
@@ -314,10 +316,8 @@ def test_damaged_bytes_never_give_a_traceback(tmp_path: Path, make_gguf: Make) -
         at = int(rng.integers(4, header))
         data[at : at + 8] = rng.integers(0, 256, 8, np.uint8).tobytes() if i % 2 else b"\xff" * 8
         damaged.write_bytes(data)
-        try:
-            run(damaged, tmp_path / f"out{i}")  # some damage cannot be seen, as in a word
-        except ConvertError as error:
-            assert str(error)
+        with suppress(ConvertError):  # or nothing: some damage cannot be seen, as in a word
+            run(damaged, tmp_path / f"out{i}")
     assert not list(tmp_path.glob(".*"))
 
 
