@@ -6,6 +6,7 @@ was typed, the engine, what it still said, the store.
 """
 
 import argparse
+import importlib
 import itertools
 import json
 import logging
@@ -17,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
@@ -56,6 +57,8 @@ def real_loop(settings: Settings) -> MakeLoop:
 
 class Application(QObject):
     """One run of the app over one data folder."""
+
+    began = Signal()  # a model is being loaded or opened, or there is none
 
     def __init__(
         self,
@@ -120,14 +123,22 @@ class Application(QObject):
         self._begin_models()
 
     def _begin_models(self) -> None:
-        if self.models is None:
-            return
+        """The library's imports (ONNX, GGUF) take a moment, so the window does not wait there."""
+        if self.job is not None:
+            self.job.run(
+                lambda _: importlib.import_module("app.library.models"),
+                lambda _: self._open_or_begin(),
+            )
+
+    def _open_or_begin(self) -> None:
+        assert self.models is not None
         opened, self._to_open = self._to_open, []
         if opened:
             for path in opened:
                 self.models.open(path)
         else:
             self.models.begin(self._applied.last_model)
+        self.began.emit()
 
     @Slot(str)
     def _on_store_action(self, name: str) -> None:
@@ -199,7 +210,7 @@ class Smoke(QObject):
     def __init__(self, running: Application) -> None:
         super().__init__(running)
         self._running = running
-        self._is_asked = False
+        self._has_begun = self._is_asked = False
         self._code = 0
         self._limit = QTimer(self, singleShot=True, interval=SMOKE_LIMIT_MS)
         self._limit.timeout.connect(self._too_late)
@@ -207,7 +218,12 @@ class Smoke(QObject):
         assert running.chat is not None
         running.chat.state_changed.connect(self._look)
         running.chat.notice_changed.connect(self._on_notice)
-        QTimer.singleShot(500, self._look)
+        running.began.connect(self._on_begun)
+
+    @Slot()
+    def _on_begun(self) -> None:
+        self._has_begun = True
+        self._look()
 
     @Slot()
     def _look(self) -> None:
@@ -222,7 +238,7 @@ class Smoke(QObject):
             chat.send(SMOKE_QUESTION)
         elif self._is_asked and state.has_answer and not state.is_writing:
             self._end(0, f"{state.model.name} answered: {chat.last_answer_text()!r}")
-        elif state.model.phase == "none" and state.model.importing is None:
+        elif self._has_begun and state.model.phase == "none" and state.model.importing is None:
             self._end(0, "The window opened. There is no model to ask.")
 
     @Slot(object)

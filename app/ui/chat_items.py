@@ -42,7 +42,8 @@ def stats_line(stats: Stats) -> str:
     figures = [f"{stats.tokens_per_second:.0f} tok/s"] if stats.tokens_per_second else []
     figures.append(f"{stats.new_tokens:,} token" + "s" * (stats.new_tokens != 1))
     if stats.first_token_s:
-        figures.append(f"{stats.first_token_s:.1f} s first token")
+        digits = 1 if stats.first_token_s >= 0.1 else 2
+        figures.append(f"{stats.first_token_s:.{digits}f} s first token")
     return STATS_SEPARATOR.join(figures)
 
 
