@@ -15,7 +15,7 @@ from PySide6.QtGui import (
     QTextDocument,
 )
 
-from app.ui import icons, theme
+from app.ui import icons
 from app.ui.document import (
     BULLET,
     CODE,
@@ -30,6 +30,7 @@ from app.ui.document import (
     QUOTE_STEP,
     RULE,
     TASK,
+    scale,
     x_of,
 )
 from app.ui.painting import fill_round
@@ -141,9 +142,10 @@ class Decorations:
             x = right + 7 if is_rtl else left - 7 - NUMBER_WIDTH
             rect = QRectF(x, origin.y() + line.y(), NUMBER_WIDTH, line.ascent() + line.descent())
         else:
-            size = 15.0 if task else 4.8
+            size = (15.0 if task else 4.8) * scale()
             middle = origin.y() + line.y() + line.ascent() * 0.66
-            x = right + 11 if is_rtl else left - 11
+            gap = (13 if task else 11) * scale()
+            x = right + gap if is_rtl else left - gap
             rect = QRectF(x - size / 2, middle - size / 2, size, size)
         level = -1 if is_rtl and text != BULLET else task
         self.items.append(_ItemMark(block.position(), rect, level, text))
@@ -168,10 +170,8 @@ class Decorations:
             stop = min(end, line.textStart() + line.textLength())
             left, right = sorted((x_of(line, at), x_of(line, stop)))
             base = origin.y() + line.y() + line.ascent()
-            scale = theme.reading_px() / 15
-            rect = QRectF(
-                origin.x() + left - 2.5, base - 13.5 * scale, right - left + 5, 18 * scale
-            )
+            height = 18 * scale()
+            rect = QRectF(origin.x() + left - 2.5, base - 0.75 * height, right - left + 5, height)
             self.pills.append(_Mark(block.position(), rect))
             if stop <= at:
                 return

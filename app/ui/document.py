@@ -47,7 +47,12 @@ LINE_BREAK = "\u2028"
 
 def step_width() -> int:
     """How far a list stands in."""
-    return round(22 * max(1.0, theme.reading_px() / 15))
+    return round(22 * max(1.0, scale()))
+
+
+def scale() -> float:
+    """How much larger reading text is than the 15 px that the measures here are for."""
+    return theme.reading_px() / 15
 
 
 class Styles:
@@ -228,7 +233,7 @@ class Writer:
         block.setIndent(self._depth())
         block.setProperty(MARK, mark)
         if mark != BULLET:  # numbers need room, long ones more of it
-            block.setLeftMargin(block.leftMargin() + 6 + 9 * max(0, len(mark) - 3))
+            block.setLeftMargin(block.leftMargin() + 6 + 9 * scale() * max(0, len(mark) - 3))
         self._begin(block, self._styles.chars(role="muted" if self.quotes else "text"))
         self._item_is_open = True
         return i + 1
@@ -326,10 +331,11 @@ class Writer:
         return end
 
     def _write_table(self, found: markdown.Table) -> None:
+        look = self._table_format()
         if self.is_fresh:
             self._first_at_top(QTextBlockFormat())
             self._collapse()
-        made = self.cursor.insertTable(len(found.rows), len(found.alignments), self._table_format())
+        made = self.cursor.insertTable(len(found.rows), len(found.alignments), look)
         for r, row in enumerate(found.rows):
             for c, content in enumerate(row):
                 cell = made.cellAt(r, c)
@@ -345,7 +351,9 @@ class Writer:
         made.setBorder(0)
         made.setCellSpacing(0)
         made.setCellPadding(0)
-        made.setTopMargin(6)
+        # Qt leaves out the lower margin of a block that stands before a table.
+        is_behind_code = not self.is_fresh and self.cursor.blockFormat().hasProperty(CODE)
+        made.setTopMargin(CODE_BOTTOM + 14 if is_behind_code else 6)
         made.setBottomMargin(12)
         made.setLeftMargin(self._inset())
         made.setHeaderRowCount(1)

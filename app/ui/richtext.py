@@ -26,7 +26,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QTextBrowser, QWidget
 
 from app.ui import document as writing
-from app.ui import highlight, markdown, theme
+from app.ui import highlight, markdown
 from app.ui.buttons import IconButton
 from app.ui.decorations import Card, Decorations, code_of
 from app.ui.document import Writer
@@ -522,9 +522,9 @@ class RichText(QTextBrowser):
         line = layout.lineAt(layout.lineCount() - 1)
         origin = self.document().documentLayout().blockBoundingRect(block).topLeft()
         x = origin.x() + writing.x_of(line, block.length() - 1) + 3
-        scale = theme.reading_px() / 15
-        base = origin.y() + line.y() + max(line.ascent(), 13 * scale)
-        caret = QRectF(min(x, self.width() - 9), base - 13 * scale, 8, 16 * scale)
+        height = 16 * writing.scale()
+        top = origin.y() + line.y() + max(line.ascent() - height * 0.8, 0)
+        caret = QRectF(min(x, self.width() - 9), top, 8, height)
         fill_round(draw, caret, 2, color("accent"))
 
 

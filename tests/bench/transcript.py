@@ -180,9 +180,9 @@ def main() -> None:
     picture.setDevicePixelRatio(2)
     items = conversation()
     bench_open_and_scroll(view, items, picture)
+    bench_resize(view)
     bench_stream(view, items, "stream tick, a 4,000-token answer", LONG * 18)
     bench_stream(view, items, "stream tick, a 4,000-token list", LONG_LIST)
-    bench_resize(view)
     bench_floods(view)
 
 
