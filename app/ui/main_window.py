@@ -14,9 +14,6 @@ from PySide6.QtGui import (
     QCloseEvent,
     QCursor,
     QDesktopServices,
-    QDragEnterEvent,
-    QDragLeaveEvent,
-    QDropEvent,
     QGuiApplication,
     QKeyEvent,
     QResizeEvent,
@@ -27,11 +24,11 @@ from app import paths
 from app.settings import Settings
 from app.ui import notices, theme
 from app.ui.actions import FIXED_KEYS, Actions
+from app.ui.areas import Area, go_round
 from app.ui.chat_controller import ChatController
 from app.ui.chat_page import ChatPage
 from app.ui.chat_state import ChatState
-from app.ui.drop_veil import DropVeil
-from app.ui.drops import verdict
+from app.ui.drop_target import DropTarget
 from app.ui.inspector import Inspector
 from app.ui.items import Notice
 from app.ui.model_controller import ModelController
@@ -42,7 +39,7 @@ from app.ui.settings_dialog import SettingsDialog
 from app.ui.sheet import Sheet
 from app.ui.sidebar import APP_NAME, Sidebar
 from app.ui.statistics import StatisticsCard
-from app.ui.toast import Toast
+from app.ui.undo_toast import UndoToast
 
 SMALLEST = (720, 480)
 TEXT_STEP_PERCENT = 10
@@ -59,17 +56,16 @@ class MainWindow(QMainWindow):
         self._chat: ChatController | None = None
         self._models: ModelController | None = None
         self._state = ChatState()
-        self._toast: Toast | None = None
         self._model_menu: ModelMenu | None = None
         self._statistics: StatisticsCard | None = None
         self._must_ask = True
         self.setWindowTitle(APP_NAME)
         self.setMinimumSize(*SMALLEST)
-        self.setAcceptDrops(True)
         self.sidebar, self.page, self.inspector = Sidebar(), ChatPage(), Inspector()
         self.panels = Panels(self.sidebar, self.page, self.inspector)
         self.problem = ProblemPage()
-        self._veil = DropVeil(self.page)
+        self.drops = DropTarget(self, self.page)
+        self.undo = UndoToast(self, self.sidebar.models_row)
         self._pages = QStackedWidget()
         self._pages.addWidget(self.panels)
         self._pages.addWidget(self.problem)
@@ -147,6 +143,8 @@ class MainWindow(QMainWindow):
         self.problem.action.connect(self._on_notice_action)
         self.inspector.hide_requested.connect(actions["inspector"].trigger)
         self.panels.changed.connect(self._on_panels)
+        self.drops.dropped.connect(self.open_model)
+        self.undo.undone.connect(self._undo)
 
     def _connect_actions(self) -> None:
         for name, slot in {
@@ -186,6 +184,7 @@ class MainWindow(QMainWindow):
     def _on_state(self, state: ChatState) -> None:
         old, self._state = self._state, state
         self.page.set_state(state)
+        self.drops.is_open = state.is_store_open
         if state.model.defaults != old.model.defaults:
             self.inspector.set_defaults(state.model.defaults)
         self.sidebar.set_device(_device_words(state.model.device or "CPU"))
@@ -217,7 +216,7 @@ class MainWindow(QMainWindow):
         self.page.head.set_panels(sidebar=sidebar, inspector=inspector)
         self.actions_["sidebar"].setChecked(sidebar)
         self.actions_["inspector"].setChecked(inspector)
-        self._place_toast()
+        self.undo.place()
 
     @Slot(str)
     def _announce(self, text: str) -> None:
@@ -256,44 +255,14 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _undo(self) -> None:
-        if self._toast is not None:
-            self._toast.dismiss()
+        self.undo.dismiss()
         if self._chat is not None:
             self._chat.undo_delete()
 
     @Slot(str)
     def _on_deleted(self, _title: str) -> None:
-        if self._toast is not None:
-            self._toast.dismiss()
-        toast = self._toast = Toast("Chat deleted", "Undo")
-        toast.acted.connect(self._undo)
-        toast.closed.connect(self._on_toast_closed)
-        toast.setParent(self)
-        toast.adjustSize()
-        self._place_toast()
-        toast.show()
-        toast.raise_()
+        self.undo.show("Chat deleted")
         self._announce("Chat deleted. Control Z brings it back.")
-
-    @Slot()
-    def _on_toast_closed(self) -> None:
-        toast = self.sender()
-        if toast is self._toast:
-            self._toast = None
-        if isinstance(toast, QWidget):
-            toast.hide()
-            toast.deleteLater()
-
-    def toast(self) -> Toast | None:
-        return self._toast
-
-    def _place_toast(self) -> None:
-        """Above the foot of the list, where the chat was."""
-        if self._toast is not None:
-            rows = self.sidebar.models_row
-            y = rows.mapTo(self, QPoint(0, 0)).y() if rows.isVisible() else self.height() - 96
-            left = 0 if self.panels.is_shown("sidebar") else 8
-            self._toast.move(left, y - self._toast.height() + 4)
 
     @Slot()
     def _go_to_search(self) -> None:
@@ -477,24 +446,14 @@ class MainWindow(QMainWindow):
         self._go_round(-1)
 
     def _go_round(self, step: int) -> None:
-        areas = [
+        areas: list[Area] = [
             (self.sidebar, self.sidebar.list),
             (self.page.transcript, self.page.transcript),
             (self.page.first_run, self.page.first_run.nextInFocusChain()),
             (self.page.composer, self.page.composer.field),
             (self.inspector, self.inspector.options.prompt),
         ]
-        shown = [(area, target) for area, target in areas if area.isVisible()]
-        focused = self.focusWidget()
-        inside = [
-            i
-            for i, (area, _) in enumerate(shown)
-            if focused is not None and (area is focused or area.isAncestorOf(focused))
-        ]
-        place = (inside[0] + step) % len(shown) if inside else 0
-        target = shown[place][1]
-        if target is not None:
-            target.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        go_round(areas, self.focusWidget(), step)
 
     @Slot()
     def _larger(self) -> None:
@@ -607,39 +566,17 @@ class MainWindow(QMainWindow):
             super().keyPressEvent(event)
 
     def _escape(self) -> None:
-        if self._toast is not None and not self._state.is_writing:
-            self._toast.dismiss()
+        if not self._state.is_writing and self.undo.dismiss():
+            pass
         elif self.panels.is_over():
             self.panels.close_over()
         elif self._state.is_writing:
             self._stop()
         self.page.composer.field.setFocus()
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        files = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-        if not files or not self._state.is_store_open:
-            return
-        found = verdict(files)
-        self._veil.set_words(found.title, found.text, is_welcome=found.path is not None)
-        self._veil.setGeometry(self.page.rect())
-        self._veil.show()
-        self._veil.raise_()
-        event.acceptProposedAction()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        self._veil.hide()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        self._veil.hide()
-        files = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-        found = verdict(files)
-        if found.path is not None:
-            event.acceptProposedAction()
-            self.open_model(found.path)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place_toast()
+        self.undo.place()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self._must_ask and self._state.is_writing and not notices.confirm_quit(self):

@@ -219,7 +219,7 @@ def test_deletes_are_undone_last_first(desk: Any) -> None:
 def test_the_toast_undoes(desk: Any) -> None:
     desk.ask("Back again")
     desk.chat.delete_chat(desk.chat.state.conversation_id)
-    toast = desk.window.toast()
+    toast = desk.window.undo.toast
     assert toast is not None
     toast.acted.emit()
     desk.until(lambda: desk.titles() == ["Back again"])

@@ -278,10 +278,10 @@ def drop(desk: Any, paths: list[str]) -> bool:
     enter = QDragEnterEvent(QPoint(300, 300), copy, data, left, none)
     QApplication.sendEvent(desk.window, enter)
     assert enter.isAccepted()
-    assert desk.window._veil.isVisible()
+    assert desk.window.drops.veil.isVisible()
     dropped = QDropEvent(QPointF(300, 300), copy, data, left, none, QEvent.Type.Drop)
     QApplication.sendEvent(desk.window, dropped)
-    assert not desk.window._veil.isVisible()
+    assert not desk.window.drops.veil.isVisible()
     return dropped.isAccepted()
 
 
