@@ -237,7 +237,7 @@ class Smoke(QObject):
             chat.change_options(replace(chat.options, longest_answer=16, temperature=0.0))
             chat.send(SMOKE_QUESTION)
         elif self._is_asked and state.has_answer and not state.is_writing:
-            self._end(0, f"{state.model.name} answered: {chat.last_answer_text()!r}")
+            self._end(0, f"{state.model.name} answered: {chat.here.last_answer_text()!r}")
         elif self._has_begun and state.model.phase == "none" and state.model.importing is None:
             self._end(0, "The window opened. There is no model to ask.")
 

@@ -14,18 +14,15 @@ from typing import Any, Literal, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.chat.conversations import STATES, branch, newest_leaf, title_of, to_message
+from app.chat.conversations import STATES, branch, title_of, to_message
 from app.chat.events import Failed, Finished, Piece, Prefill, Reply, Request
 from app.chat.messages import Options
-from app.store.records import ConversationRecord, MessageRecord, PartRecord, State
+from app.store.records import ConversationRecord, PartRecord, State
 from app.store.store import Store
 from app.ui import notices
 from app.ui.answer import Answer
 from app.ui.chat_items import (
     context_used,
-    families,
-    item_of,
-    items_of,
     options_from_details,
     options_to_details,
     stats_to_details,
@@ -36,6 +33,7 @@ from app.ui.chat_list import ChatRow
 from app.ui.chat_state import ChatState, ModelState
 from app.ui.items import Item, Notice
 from app.ui.job import StoreJob
+from app.ui.shown_chat import ShownChat
 
 log = logging.getLogger(__name__)
 
@@ -88,8 +86,7 @@ class ChatController(QObject):
         self._request_ids = request_ids
         self._shown: int | None = None  # None: the new chat that has no conversation yet
         self._visit = 0  # counts chats that were opened: tells a late result that it is too late
-        self._records: list[MessageRecord] = []
-        self._leaf: int | None = None
+        self._here = ShownChat()
         self._title = ""
         self._options = Options()
         self._are_options_saved = True
@@ -116,6 +113,11 @@ class ChatController(QObject):
     @property
     def state(self) -> ChatState:
         return self._state
+
+    @property
+    def here(self) -> ShownChat:
+        """The chat that is shown."""
+        return self._here
 
     @property
     def options(self) -> Options:
@@ -230,7 +232,8 @@ class ChatController(QObject):
         answer = self._new_answer(text)
         self.item_appended.emit(Item(PENDING, "user", text, is_last=True))
         self.composer_filled.emit("")
-        shown, leaf, options, model = self._shown, self._leaf, self._options, answer.model
+        shown, leaf = self._shown, self._here.leaf_id
+        options, model = self._options, answer.model
 
         def write(store: Store) -> _Rows:
             conversation_id = shown
@@ -249,7 +252,7 @@ class ChatController(QObject):
     @Slot(int)
     def write_again(self, key: int) -> None:
         """A new answer beside the one of `key`; for a question, its first or a further one."""
-        record = self._record(key)
+        record = self._here.record(key)
         if record is None or not self._state.can_write_again or self._shown is None:
             return
         self.show_notice(None)
@@ -263,13 +266,13 @@ class ChatController(QObject):
 
     @Slot()
     def write_last_again(self) -> None:
-        if self._leaf is not None:
-            self.write_again(self._leaf)
+        if self._here.leaf_id is not None:
+            self.write_again(self._here.leaf_id)
 
     @Slot(int, str)
     def edit(self, key: int, text: str) -> None:
         """A changed question is a sibling of the old one, with an answer of its own."""
-        record, text = self._record(key), text.strip()
+        record, text = self._here.record(key), text.strip()
         if record is None or not text or not self._state.can_send or self._shown is None:
             return
         if text == text_of(record.parts):
@@ -286,18 +289,15 @@ class ChatController(QObject):
     @Slot(int, int)
     def switch_branch(self, key: int, step: int) -> None:
         """Shows the version before (-1) or after (+1) a message, with what followed it."""
-        record = self._record(key)
-        if record is None or self._shown is None or self._state.writing == "here":
+        version = self._here.version(key, step)
+        if version is None or self._shown is None or self._state.writing == "here":
             return
-        versions = families(self._records)[record.parent_id]
-        place = versions.index(key) + step
-        if not 0 <= place < len(versions):
-            return
-        self._leaf = newest_leaf(self._records, versions[place])
+        self._here.show_version(version)
         self._show_items()
-        self.scrolled_to.emit(versions[place])
+        self.scrolled_to.emit(version)
         self._update_state()
-        self._change(partial(Store.set_leaf, conversation_id=self._shown, message_id=self._leaf))
+        leaf = self._here.leaf_id
+        self._change(partial(Store.set_leaf, conversation_id=self._shown, message_id=leaf))
 
     @Slot()
     def stop(self) -> None:
@@ -315,30 +315,6 @@ class ChatController(QObject):
             return
         self._show_progress()
         self._update_state()
-
-    # ---- what the shown chat holds, for the window
-    def record(self, key: int) -> MessageRecord | None:
-        return self._record(key)
-
-    def text_of(self, key: int) -> str:
-        """The source of a message, byte for byte."""
-        record = self._record(key)
-        return text_of(record.parts) if record is not None else ""
-
-    def last_answer_text(self) -> str:
-        for record in reversed(self._branch()):
-            if record.role == "assistant" and (text := text_of(record.parts)):
-                return text
-        return ""
-
-    def last_question(self) -> int | None:
-        return next((r.id for r in reversed(self._branch()) if r.role == "user"), None)
-
-    def answer_beside(self) -> int | None:
-        """The last message of the branch that has other versions: what Alt+Left moves from."""
-        versions = families(self._records)
-        keys = (r.id for r in reversed(self._branch()) if len(versions[r.parent_id]) > 1)
-        return next(keys, None)
 
     # ---- what comes from elsewhere
     @Slot(object)
@@ -422,7 +398,7 @@ class ChatController(QObject):
             self._state.model.name,
             status=self._waiting_words(self._state.model),
             sent_text=sent_text,
-            previous_leaf=self._leaf,
+            previous_leaf=self._here.leaf_id,
             is_first_of_chat=self._shown is None,
         )
 
@@ -506,7 +482,7 @@ class ChatController(QObject):
         assert answer.message_id is not None
         answer.end()
         self._end_writing()
-        record = self._record(answer.message_id)
+        record = self._here.record(answer.message_id)
         if record is not None:
             record = replace(
                 record,
@@ -515,7 +491,8 @@ class ChatController(QObject):
                 state=state,
                 details=dict(details),
             )
-            self._replace_record(record)
+            self._here.put(record)
+            self.item_replaced.emit(self._here.item(record))
         self._update_state()
         self._update_chats()
         self._save_finished(answer.message_id, answer, state, details)
@@ -651,28 +628,16 @@ class ChatController(QObject):
         self._update_chats()
 
     # ---- showing
-    def _record(self, key: int) -> MessageRecord | None:
-        return next((record for record in self._records if record.id == key), None)
-
-    def _replace_record(self, record: MessageRecord) -> None:
-        self._records = [record if old.id == record.id else old for old in self._records]
-        family = families(self._records)[record.parent_id]
-        self.item_replaced.emit(item_of(record, family, is_last=record.id == self._leaf))
-
-    def _branch(self) -> list[MessageRecord]:
-        return branch(self._records, self._leaf) if self._leaf is not None else []
-
     def _reload(self) -> None:
-        self._records = self._store.messages(self._shown) if self._shown is not None else []
         record = self._store.conversation(self._shown) if self._shown is not None else None
-        self._leaf = record.leaf_id if record else None
-        shown = branch(self._records, self._leaf)
-        self._leaf = shown[-1].id if shown else None
+        self._here = ShownChat(
+            self._store.messages(record.id) if record else [], record.leaf_id if record else None
+        )
         self._show_items()
 
     def _show_items(self) -> None:
         self._last_look = ("", False)
-        self.items_reset.emit(items_of(self._records, self._leaf, self._answer))
+        self.items_reset.emit(self._here.items(self._answer))
 
     def _show_progress(self) -> None:
         answer = self._answer
@@ -682,12 +647,10 @@ class ChatController(QObject):
         if look == self._last_look:
             self.item_streamed.emit(answer.message_id, answer.text, answer.thought)
             return
-        record = self._record(answer.message_id)
+        record = self._here.record(answer.message_id)
         if record is not None:
             self._last_look = look
-            family = families(self._records)[record.parent_id]
-            item = item_of(record, family, is_last=True)
-            self.item_replaced.emit(written_over(item, answer))
+            self.item_replaced.emit(written_over(self._here.item(record), answer))
 
     def _update_state(self, **changes: Any) -> None:
         answer = self._answer
@@ -696,7 +659,7 @@ class ChatController(QObject):
             writing = "no"
         else:
             writing = "here" if answer.conversation_id == self._shown else "elsewhere"
-        shown = self._branch()
+        shown = self._here.branch()
         used = context_used(shown)
         if answer is not None and writing == "here" and answer.prompt_tokens:
             used = answer.context_used

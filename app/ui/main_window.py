@@ -26,6 +26,7 @@ from app.ui import notices, theme
 from app.ui.actions import FIXED_KEYS, Actions
 from app.ui.areas import Area, go_round
 from app.ui.chat_controller import ChatController
+from app.ui.chat_items import text_of
 from app.ui.chat_page import ChatPage
 from app.ui.chat_state import ChatState
 from app.ui.drop_target import DropTarget
@@ -277,9 +278,9 @@ class MainWindow(QMainWindow):
         if chat is None:
             return
         if name == "copy":
-            record = chat.record(key)
+            record = chat.here.record(key)
             if record is not None:
-                QGuiApplication.clipboard().setText(chat.text_of(key))
+                QGuiApplication.clipboard().setText(text_of(record.parts))
         elif name == "regenerate":
             chat.write_again(key)
         elif name in ("previous", "next"):
@@ -290,7 +291,7 @@ class MainWindow(QMainWindow):
             self._on_notice_action(name)
 
     def _show_statistics(self, key: int) -> None:
-        record = self._chat.record(key) if self._chat is not None else None
+        record = self._chat.here.record(key) if self._chat is not None else None
         if record is not None:
             opener = QApplication.widgetAt(QCursor.pos()) or QApplication.focusWidget()
             self._statistics = StatisticsCard(record)
@@ -308,7 +309,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _edit_last(self) -> None:
-        key = self._chat.last_question() if self._chat is not None else None
+        key = self._chat.here.last_question() if self._chat is not None else None
         if key is not None and not self._state.is_writing:
             self.page.transcript.edit(key)
 
@@ -321,12 +322,12 @@ class MainWindow(QMainWindow):
         self._switch(1)
 
     def _switch(self, step: int) -> None:
-        if self._chat is not None and (key := self._chat.answer_beside()) is not None:
+        if self._chat is not None and (key := self._chat.here.last_with_versions()) is not None:
             self._chat.switch_branch(key, step)
 
     @Slot()
     def _copy_answer(self) -> None:
-        if self._chat is not None and (text := self._chat.last_answer_text()):
+        if self._chat is not None and (text := self._chat.here.last_answer_text()):
             QGuiApplication.clipboard().setText(text)
             self._announce("Copied")
 
