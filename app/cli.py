@@ -29,7 +29,16 @@ from app.library.models import STARTER_NAME, ModelFolder, import_model, inspect,
 from app.paths import Folders
 from app.store.records import PartRecord, State
 from app.store.store import Store, StoreError
-from app.terminal import be_robust, dim, on_interrupt, printer, say, status_line, with_editing
+from app.terminal import (
+    be_robust,
+    dim,
+    on_interrupt,
+    printer,
+    read_line,
+    say,
+    status_line,
+    with_editing,
+)
 
 log = logging.getLogger(__name__)
 
@@ -196,19 +205,20 @@ def _find_model(wanted: str, folders: Folders, last: str) -> ModelFolder:
 def _converse(chat: "_Chat") -> int:
     with_editing()
     say(f"{chat.info.name} on {chat.info.device}. {HELP}")
-    while True:
-        try:
-            text = input("> ")
-        except EOFError:
-            say()
-            return OK
-        except KeyboardInterrupt:
-            say("\nCtrl-D or /exit ends the chat.")
-            continue
-        if text.strip() == "/exit":
-            return OK
-        if text.strip():
-            chat.ask(text)
+    with on_interrupt():  # Ctrl-C raises only in the input line: a chat is never half saved
+        while True:
+            try:
+                text = read_line("> ")
+            except EOFError:
+                say()
+                return OK
+            except KeyboardInterrupt:
+                say("\nCtrl-D or /exit ends the chat.")
+                continue
+            if text.strip() == "/exit":
+                return OK
+            if text.strip():
+                chat.ask(text)
 
 
 def _answer_piped(chat: "_Chat") -> int:

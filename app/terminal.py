@@ -83,6 +83,15 @@ def say(text: str = "") -> None:
     print(text, file=sys.stderr)
 
 
+def read_line(prompt: str) -> str:
+    """One line from the person; here, and only here, Ctrl-C raises KeyboardInterrupt."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input(prompt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def with_editing() -> None:
     """Arrow keys and history in the input line, where Python has them."""
     with suppress(ImportError):

@@ -1,6 +1,8 @@
 """inglenook-cli as people run it: a process of its own, with files, pipes and a terminal."""
 
+import functools
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -204,18 +206,29 @@ def test_a_conversation_in_a_terminal(data):
     os.close(theirs)
     shown = b""
 
-    def until(words, since=0):
+    def until(words, since=0, *, again=None):
+        """Where those words end; what came in the same breath after them is looked at next time.
+
+        `again` is done each second until they come: Python's input line notices a signal that
+        comes just before it waits only with the next one.
+        """
         nonlocal shown
-        while words not in shown[since:]:
-            shown += os.read(ours, 4096)
-        return len(shown)
+        for _ in range(60):
+            while words not in shown[since:] and select.select([ours], [], [], 1)[0]:
+                shown += os.read(ours, 4096)
+            if words in shown[since:]:
+                break
+            if again is not None:
+                again()
+        return shown.index(words, since) + len(words)
 
     at = until(b"> ")
     os.write(ours, b"Hello?\n")
     at = until(b"per second", at)
     at = until(b"> ", at)
-    process.send_signal(signal.SIGINT)  # nothing is being written: the chat goes on
-    at = until(b"ends the chat", at)
+    interrupt = functools.partial(process.send_signal, signal.SIGINT)
+    interrupt()  # nothing is being written: the chat goes on
+    at = until(b"ends the chat", at, again=interrupt)
     os.write(ours, b"And then?\n")
     at = until(b"per second", at)
     os.write(ours, b"/exit\n")
