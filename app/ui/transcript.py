@@ -28,7 +28,7 @@ GAP = 26  # between entries
 PAD_X, PAD_TOP, PAD_BOTTOM = 24, 24, 12
 OVERSCAN = 400  # px beyond the viewport in which entries exist
 AT_END = 8  # px from the end that still count as the end
-WIDEST_SHARE = 0.2  # of the time that drawing and painting a stream may take
+WIDEST_SHARE = 0.15  # of the time that drawing and painting a stream may take
 CHEAP_MS = 8.0  # a tick that costs less never waits
 
 
@@ -115,6 +115,12 @@ class TranscriptView(QAbstractScrollArea):
     def is_following(self) -> bool:
         """Whether new text keeps the end in view."""
         return self._follows
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether all text that it was given is on the page; dear text comes a little later."""
+        has_more = any(widget.has_more for widget in self._live.values())
+        return not self._pending and not has_more
 
     def set_items(self, items: Iterable[Item]) -> None:
         """Another conversation, or the same one after a switch of branch: shown at its end."""
