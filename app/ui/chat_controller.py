@@ -62,7 +62,6 @@ class ChatController(QObject):
     items_reset = Signal(list)  # the branch of the chat that is shown, root first
     item_appended = Signal(object)
     item_replaced = Signal(object)
-    item_removed = Signal(int)
     item_streamed = Signal(int, str, str)  # key, whole text, whole thought
     scrolled_to = Signal(int)
     state_changed = Signal(object)  # ChatState

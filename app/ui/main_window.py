@@ -87,7 +87,6 @@ class MainWindow(QMainWindow):
         chat.items_reset.connect(page.set_items)
         chat.item_appended.connect(page.append)
         chat.item_replaced.connect(page.replace)
-        chat.item_removed.connect(page.remove)
         chat.item_streamed.connect(page.stream)
         chat.scrolled_to.connect(page.scroll_to)
         chat.notice_changed.connect(page.set_notice)

@@ -3,8 +3,11 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from app.ui.single_instance import SingleInstance
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -45,6 +48,19 @@ def test_the_window_does_not_wait_for_the_engine() -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to handle")
+def test_a_signal_to_end_ends_as_the_menu_does(tmp_path: Path, qapp: Any, qtbot: Any) -> None:
+    data = tmp_path / "data"
+    command = [sys.executable, "-m", "app", "--data", str(data)]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    second = SingleInstance(data)
+    qtbot.waitUntil(lambda: data.exists() and second.hand_over([]), timeout=60_000)
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert '"window_geometry"' in (data / "settings.json").read_text()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no read-only folders like these")
