@@ -29,6 +29,7 @@ from app.store.store import Store, StoreError, set_aside
 from app.ui import icons, log, notices, theme
 from app.ui.chat_controller import ChatController
 from app.ui.engine_thread import EngineThread, MakeLoop
+from app.ui.garbage import Garbage
 from app.ui.job import StoreJob
 from app.ui.main_window import MainWindow
 from app.ui.model_controller import ModelController
@@ -82,6 +83,7 @@ class Application(QObject):
         self.job: StoreJob | None = None
         self.chat: ChatController | None = None
         self.models: ModelController | None = None
+        self._garbage = Garbage(self)
         self._uncaught = log.Uncaught(self)
         self._uncaught.raised.connect(self.window.show_exception)
         self.window.settings_changed.connect(self._on_settings)
@@ -163,6 +165,7 @@ class Application(QObject):
     # ---- settings
     @Slot(str)
     def _on_loaded(self, path: str) -> None:
+        self._garbage.settle()
         self.window.change_settings(replace(self.window.settings(), last_model=path))
 
     @Slot(object)
@@ -202,6 +205,7 @@ class Application(QObject):
         if self.store is not None:
             self.store.close()
         self._uncaught.remove()
+        self._garbage.close()
 
 
 class Smoke(QObject):

@@ -452,6 +452,8 @@ class ChatController(QObject):
         self._update_state()
 
     def _on_finished(self, answer: Answer, event: Finished) -> None:
+        if answer.is_stopping:  # it may have come to its end meanwhile, unseen
+            event = replace(event, reason="stopped")
         if event.reason == "stopped" and answer.is_empty and self._can_take_back(answer):
             self._take_back(answer)
             return

@@ -57,8 +57,6 @@ class MainWindow(QMainWindow):
         self._chat: ChatController | None = None
         self._models: ModelController | None = None
         self._state = ChatState()
-        self._model_menu: ModelMenu | None = None
-        self._statistics: StatisticsCard | None = None
         self._must_ask = True
         self.setWindowTitle(APP_NAME)
         self.setMinimumSize(*SMALLEST)
@@ -293,8 +291,9 @@ class MainWindow(QMainWindow):
         record = self._chat.here.record(key) if self._chat is not None else None
         if record is not None:
             opener = QApplication.widgetAt(QCursor.pos()) or QApplication.focusWidget()
-            self._statistics = StatisticsCard(record)
-            self._statistics.open_from(opener or self.page.transcript, above=True)
+            card = StatisticsCard(record)
+            card.closed.connect(card.deleteLater)
+            card.open_from(opener or self.page.transcript, above=True)
 
     @Slot()
     def _stop(self) -> None:
@@ -344,9 +343,10 @@ class MainWindow(QMainWindow):
             return
         entries = self._models.entries()
         self.sidebar.set_model_count(len(entries))
-        menu = self._model_menu = ModelMenu(entries)
+        menu = ModelMenu(entries)
         menu.chosen.connect(self._models.load)
         menu.open_requested.connect(self._ask_for_model)
+        menu.closed.connect(menu.deleteLater)
         menu.open_from(opener, above=above)
 
     @Slot()

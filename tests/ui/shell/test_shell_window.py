@@ -27,6 +27,7 @@ from app.ui import drops, theme
 from app.ui.actions import ENTRIES
 from app.ui.chat_list import section_of, trail_of
 from app.ui.chat_state import ChatState, ModelState, short_count
+from app.ui.model_menu import ModelMenu
 from app.ui.panels import Arrangement, arrangement
 
 SIZES = [(720, 480), (900, 600), (1440, 900)]
@@ -315,14 +316,14 @@ def test_the_model_menu_lists_and_loads(desk: Any, folders: Folders, qtbot: Any)
 
     shutil.copytree(folders.models / "tiny-llama", folders.models / "second")
     desk.window.actions_["choose_model"].trigger()
-    menu = desk.window._model_menu
+    menu = desk.window.findChild(ModelMenu)
     assert menu.isVisible()
     assert [entry.name for entry in desk.models.entries()] == ["second", "tiny-llama"]
     qtbot.keyClicks(menu.finder, "sec")
     qtbot.keyClick(menu.finder, Qt.Key.Key_Return)
     desk.until(lambda: desk.chat.state.model.name == "second")
     desk.until_ready()
-    assert not menu.isVisible()
+    desk.until(lambda: desk.window.findChild(ModelMenu) is None)
     assert desk.window.settings().last_model == str(folders.models / "second")
 
 
