@@ -3,7 +3,9 @@
 import hashlib
 import os
 import shutil
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,17 @@ def _converted(source: Path, precision: str) -> Path:
         for _ in import_gguf(source, folder, precision=precision):
             pass
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clipboard_is_emptied() -> Iterator[None]:
+    """Offscreen, Qt keeps what was copied until after Python has gone, and then cannot free it."""
+    yield
+    if "PySide6.QtGui" in sys.modules:
+        from PySide6.QtGui import QGuiApplication
+
+        if QGuiApplication.instance() is not None:
+            QGuiApplication.clipboard().clear()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
