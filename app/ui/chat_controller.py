@@ -99,7 +99,7 @@ class ChatController(QObject):
         self._notice: Notice | None = None
         self._state = ChatState()
         self._save_answer_timer = self._timer(SAVE_ANSWER_MS, self._save_progress, repeats=True)
-        self._save_draft_timer = self._timer(SAVE_DRAFT_MS, self._save_draft)
+        self._save_draft_timer = self._timer(SAVE_DRAFT_MS, self._save_draft_in_its_chat)
         self._save_options_timer = self._timer(SAVE_OPTIONS_MS, self._save_options)
 
     def _timer(
@@ -597,6 +597,15 @@ class ChatController(QObject):
         self._job.run(lambda store: store.update_answer(message_id, parts, token_ids), None, failed)
 
     # ---- saving small things
+    @Slot()
+    def _save_draft_in_its_chat(self) -> None:
+        """A chat that is being made takes what is typed meanwhile: wait for its number."""
+        answer = self._answer
+        if self._shown is None and answer is not None and answer.message_id is None:
+            self._save_draft_timer.start()
+        else:
+            self._save_draft()
+
     @Slot()
     def _save_draft(self) -> None:
         self._save_draft_timer.stop()

@@ -317,6 +317,32 @@ def test_the_draft_is_saved_every_second_without_being_asked(desk: Any) -> None:
     desk.until(lambda: desk.store.draft(None) == "do not lose me")
 
 
+def test_what_is_typed_while_a_chat_is_made_becomes_its_draft(
+    desk: Any, holds: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = holds()
+    original = desk.store.create_conversation
+
+    class Never:
+        def is_set(self) -> bool:
+            return False
+
+    def slow(*values: Any) -> int:
+        hold.wait(Never())
+        return int(original(*values))
+
+    monkeypatch.setattr(desk.store, "create_conversation", slow)
+    desk.say("First")
+    desk.until(hold.is_reached.is_set)
+    desk.composer.field.setPlainText("typed meanwhile")
+    desk.chat._save_draft_timer.timeout.emit()  # a second has passed, and the disk is slow
+    hold.release()
+    desk.until_written()
+    shown = desk.chat.state.conversation_id
+    desk.until(lambda: desk.store.draft(shown) == "typed meanwhile")
+    assert desk.store.draft(None) == ""
+
+
 def test_what_was_sent_is_no_draft_any_more(desk: Any) -> None:
     desk.composer.field.setPlainText("Sent")
     desk.until(lambda: desk.store.draft(None) == "Sent")
