@@ -23,7 +23,8 @@ def penalize_repetition(row: Logits, seen: Tokens, penalty: float) -> None:
     """Scores of ids in `seen` move away from being chosen; each id counts once."""
     scores = row[seen]  # a copy: an id that occurs twice gets the same value twice
     factor = np.float32(penalty)
-    row[seen] = np.where(scores < 0, scores * factor, scores / factor)
+    with np.errstate(over="ignore"):  # what is banned already may become -inf
+        row[seen] = np.where(scores < 0, scores * factor, scores / factor)
 
 
 def ban_repeated_ngrams(row: Logits, seen: Tokens, size: int) -> None:

@@ -43,7 +43,7 @@ def _open(config: Configuration) -> tuple[Session, list[Slot], bool]:
         raise ModelError("genai_config.json: model.decoder.filename is missing.")
     path = config.folder / decoder.filename
     data = config.model_data.get(decoder.filename)
-    if data is None and not path.is_file():
+    if data is None and not os.path.isfile(path):  # Path's own raises for too long a name
         raise ModelError(f"{path.name} is missing in {config.folder}.")
     edited = graph.prepare(
         data if data is not None else path,

@@ -1,6 +1,5 @@
 """GeneratorParams: search options, types checked when set, ranges when a Generator is made."""
 
-import math
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +52,7 @@ def check(options: SearchOptions, configuration: Configuration) -> SearchOptions
         _within(options, "top_k", 0, model.vocab_size, "the vocabulary's size")
         _within(options, "top_p", 0.0, 1.0)
         _within(options, "temperature", 0.0, 1e6)
-    if not (options.repetition_penalty > 0 and math.isfinite(options.repetition_penalty)):
-        raise EngineError(
-            f"repetition_penalty must be above 0, not {options.repetition_penalty!r}."
-        )
+    _within(options, "repetition_penalty", 1e-6, 1e6)  # beyond, scores leave float32's range
     return options
 
 
