@@ -121,11 +121,14 @@ class Application(QObject):
 
     @Slot()
     def _after_first_frame(self) -> None:
-        self.engine.start()
         self._begin_models()
 
     def _begin_models(self) -> None:
-        """The library's imports (ONNX, GGUF) take a moment, so the window does not wait there."""
+        """The library's imports (ONNX, GGUF) take a moment, so the window does not wait there.
+
+        The engine's thread starts after them: two threads that import NumPy at once meet a half
+        imported one, and neither the engine nor the models would come.
+        """
         if self.job is not None:
             self.job.run(
                 lambda _: importlib.import_module("app.library.models"),
@@ -134,6 +137,7 @@ class Application(QObject):
 
     def _open_or_begin(self) -> None:
         assert self.models is not None
+        self.engine.start()
         opened, self._to_open = self._to_open, []
         if opened:
             for path in opened:
