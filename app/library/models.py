@@ -138,7 +138,7 @@ def _model_section(folder: Path) -> dict[str, Any]:
     path = _require(folder, CONFIG)
     try:
         config = json.loads(path.read_text("utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LibraryError(f"“{CONFIG}” in “{folder.name}” is damaged.") from error
     model = config.get("model") if isinstance(config, dict) else None
     if not isinstance(model, dict):
@@ -172,11 +172,14 @@ def _require(folder: Path, name: str) -> Path:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Every file of a model, without what version control and downloads keep in dot folders."""
+    """Every file of a model, without what version control and downloads keep in dot folders.
+
+    A link to a folder is not followed: it may lead back, or out into the whole disk.
+    """
     for path in folder.iterdir():
         if path.is_file():
             yield path
-        elif path.is_dir() and not path.name.startswith("."):
+        elif path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
             yield from _files(path)
 
 

@@ -3,11 +3,13 @@
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
 from app.convert import Progress
@@ -59,7 +61,7 @@ def test_a_missing_file_is_named(tiny: Path, name: str) -> None:
     assert f"“{name}” is missing" in refusal(tiny)
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"model": 3}', "\x00\xff"])
+@pytest.mark.parametrize("content", ["[" * 100_000, "", "{", "[]", '{"model": 3}', "\x00\xff"])
 def test_a_damaged_config(tiny: Path, content: str) -> None:
     (tiny / "genai_config.json").write_text(content, encoding="latin-1")
     assert "“genai_config.json” in “tiny-llama”" in refusal(tiny)
@@ -69,6 +71,32 @@ def test_a_damaged_config(tiny: Path, content: str) -> None:
 def test_a_damaged_graph(tiny: Path, content: bytes) -> None:
     (tiny / "model.onnx").write_bytes(content)
     assert "“model.onnx” in “tiny-llama” is damaged" in refusal(tiny)
+
+
+@pytest.mark.parametrize("entries", [{}, {"location": "x", "offset": "many"}])
+def test_a_graph_that_does_not_say_where_its_weights_are(
+    tmp_path: Path, tiny: Path, entries: dict[str, str]
+) -> None:
+    graph = onnx.load(str(tiny / "model.onnx"))
+    tensor = graph.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=value)
+    (tiny / "model.onnx").write_bytes(graph.SerializeToString())
+    assert "does not say where" in refusal(tiny)
+    assert list_models(tiny.parent) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_links_to_folders_are_not_followed(tmp_path: Path, tiny: Path) -> None:
+    size = inspect(tiny).size_bytes
+    (tiny / "round").symlink_to(tiny)
+    (tiny / "again").symlink_to(".")  # two of them: 2 ** 40 ways until the system refuses
+    (tiny / "out").symlink_to("/")
+    assert inspect(tiny).size_bytes == size
+    exhaust(import_model(tiny, tmp_path / "models"))
+    assert inspect(tmp_path / "models" / tiny.name).size_bytes == size
 
 
 @pytest.mark.parametrize("name", ["../secret.onnx", "/etc/passwd"])
@@ -185,6 +213,15 @@ def test_names(tmp_path: Path, file: str, name: str) -> None:
     from app.convert import gguf_name
 
     assert gguf_name(tmp_path / file) == name
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "模", "🔥"])
+def test_a_long_name_is_cut_to_what_disks_take(tmp_path: Path, letter: str) -> None:
+    from app.convert import folder_name
+
+    name = folder_name(letter * 300)
+    assert set(name) == {letter}
+    assert 190 < len(name.encode()) <= 200
 
 
 @pytest.mark.starter
