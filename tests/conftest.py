@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -90,6 +91,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts background jobs
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--no-skips"):
         config.pluginmanager.register(NoSkips(), "no-skips")
 
