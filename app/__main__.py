@@ -43,6 +43,10 @@ VERSION = "0.1.0"
 BIN_DAYS = 30
 SMOKE_QUESTION = "Say hello in one short sentence."
 SMOKE_LIMIT_MS = 180_000
+NO_SCREEN = (
+    "Inglenook opens a window, and there is no screen here: neither DISPLAY nor WAYLAND_DISPLAY is"
+    " set. In a terminal, use inglenook-cli."
+)
 
 
 def real_loop(settings: Settings) -> MakeLoop:
@@ -299,6 +303,9 @@ def _folders(arguments: argparse.Namespace, scratch: Path) -> paths.Folders:
 
 
 def _run(folders: paths.Folders, arguments: argparse.Namespace) -> int:
+    if _has_no_screen():
+        print(NO_SCREEN, file=sys.stderr)
+        return 1
     app = QApplication.instance() or QApplication([sys.argv[0]])
     assert isinstance(app, QApplication)
     app.setApplicationName("Inglenook")
@@ -339,6 +346,12 @@ def _run(folders: paths.Folders, arguments: argparse.Namespace) -> int:
         logs.stop()
         os._exit(code)
     return code
+
+
+def _has_no_screen() -> bool:
+    """Qt would end the process by abort, with a page of its own words."""
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    return sys.platform.startswith("linux") and not any(os.environ.get(name) for name in names)
 
 
 def _is_readable(path: Path) -> bool:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 START = """
@@ -41,3 +43,14 @@ def test_two_threads_never_import_numpy_at_once(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["before: False", "engine starts: True True"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is a screen")
+def test_without_a_screen_one_sentence_says_so(tmp_path: Path) -> None:
+    screens = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    environment = {name: text for name, text in os.environ.items() if name not in screens}
+    command = [sys.executable, "-m", "app", "--data", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "no screen" in done.stderr
