@@ -33,7 +33,7 @@ STARTER_NAME = "SmolLM2-135M-Instruct"
 CONFIG = "genai_config.json"
 SUB_MODELS = ("decoder", "encoder", "embedding", "vision", "speech", "joiner", "draft", "mtp")
 COPY_STEP_BYTES = 8 << 20
-LEFTOVER_AGE_S = 24 * 3600
+LEFTOVER_AGE_S = 3600  # since the last write: an import writes all the time
 
 __all__ = ["STARTER_NAME", "LibraryError", "ModelFolder", "import_model", "inspect", "list_models"]
 
@@ -227,8 +227,8 @@ def _sweep(models: Path) -> None:
         return
     for leftover in leftovers:
         try:
-            age_s = time.time() - leftover.stat().st_mtime
-        except OSError:
+            written_at = max(path.stat().st_mtime for path in [leftover, *leftover.rglob("*")])
+        except OSError:  # it is gone meanwhile, or becomes a model right now
             continue
-        if age_s > LEFTOVER_AGE_S:
+        if time.time() - written_at > LEFTOVER_AGE_S:
             shutil.rmtree(leftover, ignore_errors=True)

@@ -11,6 +11,7 @@ call any method; the window uses one thread for all writes so that none happens 
 import hashlib
 import json
 import logging
+import shutil
 import sqlite3
 import sys
 import threading
@@ -28,6 +29,7 @@ from app.store.records import ConversationRecord, MessageRecord, PartRecord, Sta
 log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_S = 5.0
+LEAST_FREE_BYTES = 1 << 20
 NEW_CHAT_DRAFT = "draft of the new chat"
 
 
@@ -159,7 +161,7 @@ class Store:
                 )
                 parts = self._parts_of(conversation_id)
             finally:
-                self._reader.execute("COMMIT")
+                schema.end_reading(self._reader)
         kept: dict[int, MessageRecord] = {}
         for row in rows:
             if row["deleted_at"] is None and (row["parent_id"] is None or row["parent_id"] in kept):
@@ -533,7 +535,8 @@ def _plain_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None or (code & 0xFF) not in _SENTENCES:
             raise
-        kind, sentence = _SENTENCES[code & 0xFF]
+        code = sqlite3.SQLITE_FULL if _is_disk_full(code, path) else code & 0xFF
+        kind, sentence = _SENTENCES[code]
         raise StoreError(sentence.format(path=path), kind=kind) from error
     except UnicodeDecodeError as error:  # in SQLite's own message about a name in the file
         kind, sentence = _DAMAGED
@@ -547,6 +550,16 @@ def _plain_errors(path: Path) -> Iterator[None]:
             " or choose another folder.",
             kind="disk",
         ) from error
+
+
+def _is_disk_full(code: int, path: Path) -> bool:
+    """Without room for its small files SQLite speaks of an error of the disk."""
+    if code & 0xFF != sqlite3.SQLITE_IOERR:
+        return False
+    try:
+        return shutil.disk_usage(path.parent).free < LEAST_FREE_BYTES
+    except OSError:
+        return False
 
 
 _READ_ONLY = (

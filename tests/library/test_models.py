@@ -242,10 +242,14 @@ def test_the_starter_is_imported_under_its_name(tmp_path: Path, starter_gguf: Pa
     assert [p.name for p in models.iterdir()] == [STARTER_NAME]
 
 
-def test_what_a_killed_import_left_goes_after_a_day(tmp_path: Path, tiny: Path) -> None:
+def test_what_a_killed_import_left_goes_when_nothing_was_written_for_an_hour(
+    tmp_path: Path, tiny: Path
+) -> None:
     models = tmp_path / "models"
-    for name, age_s in ((".old.11111111.part", 90_000), (".new.22222222.part", 60)):
+    for name, file_age_s in ((".old.11111111.part", 4000), (".slow.22222222.part", 60)):
         (models / name).mkdir(parents=True)
-        os.utime(models / name, (time.time() - age_s,) * 2)
+        (models / name / "model.onnx.data").write_bytes(b"half")
+        for path, age_s in ((models / name / "model.onnx.data", file_age_s), (models / name, 9e4)):
+            os.utime(path, (time.time() - age_s,) * 2)
     exhaust(import_model(tiny, models))
-    assert sorted(p.name for p in models.iterdir()) == [".new.22222222.part", "tiny-llama"]
+    assert sorted(p.name for p in models.iterdir()) == [".slow.22222222.part", "tiny-llama"]

@@ -3,12 +3,13 @@
 import sqlite3
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from app.store import schema
 from app.store.records import PartRecord, State
-from app.store.store import Store, StoreError, set_aside
+from app.store.store import Store, StoreError, _plain_errors, set_aside
 
 
 @pytest.fixture
@@ -367,6 +368,33 @@ def test_a_full_disk_keeps_what_was_saved_and_the_store_usable(store):
     store._writer.execute("PRAGMA max_page_count = 1000000")
     store.add_user_message(chat, None, said("after"))
     assert texts(store, chat) == ["saved", "after"]
+
+
+def test_an_error_at_the_first_look_is_told_as_it_is(path):
+    """SQLite ends a transaction at some errors; ending it again must not hide them."""
+
+    class WithoutRoom(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "user_version" in statement:
+                super().execute("ROLLBACK")
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(statement, *values)
+
+    Store(path).close()
+    connection = sqlite3.connect(path, isolation_level=None, factory=WithoutRoom)
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+        schema.migrate(connection, path)
+    connection.close()
+
+
+@pytest.mark.parametrize(("free", "kind"), [(0, "full"), (1 << 30, "disk")])
+def test_no_room_for_the_small_files_is_a_full_disk(path, monkeypatch, free, kind):
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    monkeypatch.setattr("app.store.store.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(StoreError) as caught, _plain_errors(path):
+        raise error
+    assert caught.value.kind == kind
 
 
 def test_a_file_that_cannot_be_written(store, tmp_path):
