@@ -31,7 +31,9 @@ class Session(Protocol):
 
 class EngineLoop:
     def __init__(self, session: Session, on_ready: Callable[[], None]) -> None:
-        """`on_ready` is called, by the thread of `run`, when the empty outbox gets an event."""
+        """`on_ready` is called when the empty outbox gets an event: by the thread of `run`, or, for
+        a request that came after its end, by the one that submits.
+        """
         self._session = session
         self._on_ready = on_ready
         self._changed = threading.Condition()  # guards all of the following

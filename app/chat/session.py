@@ -9,6 +9,7 @@ the generator's own sequence, so that only the tokens after the common beginning
 import gc
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -147,7 +148,7 @@ class ChatSession:
                 request.request_id, "No model is loaded. Choose one first.", kind="no model"
             )
             return
-        if not Path(loaded.info.path).exists():
+        if not os.path.exists(loaded.info.path):  # False too where nobody may look
             yield Failed(
                 request.request_id,
                 f"The folder of {loaded.info.name} was moved or deleted: {loaded.info.path}."

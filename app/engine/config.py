@@ -227,13 +227,13 @@ def _locate(path: str | os.PathLike[str]) -> tuple[Path, str]:
         raise TypeError(f"A model is opened by the path of its folder, not {type(path).__name__}.")
     place = Path(path)
     onnx_name = ""
-    if place.is_file():
+    if os.path.isfile(place):  # Path's own raises for a name that is too long
         if place.name == CONFIG_NAME:
             return place.parent, ""
         if place.suffix.lower() != ".onnx":
             raise ModelError(f"{place.name} is not a model folder or an .onnx file.")
         place, onnx_name = place.parent, place.name
-    if not place.is_dir():
+    if not os.path.isdir(place):
         raise ModelError(f"There is no model at {place}.")
     if not (place / CONFIG_NAME).is_file():
         raise ModelError(f"{place} is not a model folder: {CONFIG_NAME} is missing in it.")

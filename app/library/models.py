@@ -7,6 +7,7 @@ a dot are imports on their way.
 
 import json
 import logging
+import os
 import shutil
 import time
 from collections.abc import Generator, Iterator
@@ -66,7 +67,7 @@ def list_models(models: Path) -> list[ModelFolder]:
 def inspect(path: Path) -> ModelFolder:
     """`path` is a model folder or an .onnx file in it; LibraryError names what is missing."""
     folder = path.parent if path.suffix == ".onnx" else path
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # Path's own raises for a name that is too long
         raise LibraryError(f"The model folder “{folder.name}” is not there (any more).")
     try:
         return _inspected(folder)

@@ -392,6 +392,7 @@ def test_a_fact_of_the_wrong_kind_is_refused_or_harmless(
         generator.append_tokens([5])
         generator.close()
         model.close()
+    assert not list(tmp_path.glob(".*"))
 
 
 def _with_fact(whole: bytes, key: str, value: Any) -> bytes:

@@ -58,6 +58,12 @@ def test_what_is_no_model_says_so(folder, name):
         og.Model(folder / name)
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "x" * 5000 + ".onnx", "a\0b"])
+def test_a_name_that_no_disk_takes_is_no_model(name):
+    with pytest.raises(og.ModelError, match="no model"):
+        og.Model(name)
+
+
 @pytest.mark.parametrize("source", [None, 3, ["x"], b"x"])
 def test_a_model_is_opened_by_a_path(source):
     with pytest.raises(TypeError):

@@ -110,6 +110,7 @@ def test_a_config_cannot_point_outside(tiny: Path, name: str) -> None:
 
 def test_what_is_no_model(tmp_path: Path, tiny: Path) -> None:
     assert "“gone” is not there" in refusal(tmp_path / "gone")
+    assert "is not there" in refusal(tmp_path / ("x" * 5000))
     (tmp_path / "empty").mkdir()
     assert "“genai_config.json” is missing" in refusal(tmp_path / "empty")
 
