@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.chat.events import Failed, Finished, Load, Loaded
 from app.ui import notices
-from app.ui.chat_controller import Engine
+from app.ui.answer_writer import Engine
 from app.ui.chat_state import ImportState, ModelState, short_count
 from app.ui.drops import CONFIG
 from app.ui.job import Job

@@ -335,7 +335,7 @@ def test_what_is_typed_while_a_chat_is_made_becomes_its_draft(
     desk.say("First")
     desk.until(hold.is_reached.is_set)
     desk.composer.field.setPlainText("typed meanwhile")
-    desk.chat._save_draft_timer.timeout.emit()  # a second has passed, and the disk is slow
+    desk.chat._drafts.timer.timeout.emit()  # a second has passed, and the disk is slow
     hold.release()
     desk.until_written()
     shown = desk.chat.state.conversation_id
