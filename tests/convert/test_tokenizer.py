@@ -139,14 +139,16 @@ def both(llama_cpp: ModuleType, source: Path, folder: Path) -> tuple[Tokenizer, 
 def facts(**changes: Any) -> dict[str, Any]:
     base = {
         "model": "gpt2", "pre": "smollm", "tokens": ["a", "b", "<|im_end|>", "<e>"],
-        "token_type": [1, 1, 3, 3], "merges": [], "eos_token_id": 3,
+        "token_type": np.array([1, 1, 3, 3]), "merges": [], "eos_token_id": 3,
     }  # fmt: skip
-    return {f"tokenizer.ggml.{key}": value for key, value in {**base, **changes}.items()}
+    values = {**base, **changes}
+    values["token_type"] = np.array(values["token_type"])  # as the reader of the file gives it
+    return {f"tokenizer.ggml.{key}": value for key, value in values.items()}
 
 
 def test_ends_are_the_named_one_and_every_known_end_of_a_turn() -> None:
     assert read(facts(), "x", 4).ends == (3, 2)
-    assert read(facts(token_type=[1, 1, 1, 3]), "x", 4).ends == (3,)  # an ordinary word
+    assert read(facts(token_type=np.array([1, 1, 1, 3])), "x", 4).ends == (3,)  # an ordinary word
     assert read(facts(eos_token_id=99), "x", 4).ends == (2,)  # damaged: there is no token 99
 
 
@@ -155,8 +157,10 @@ def test_ends_are_the_named_one_and_every_known_end_of_a_turn() -> None:
     [
         ({"model": "wordpiece"}, "“wordpiece”"),
         ({"tokens": None}, "no vocabulary"),
-        ({"tokens": ["a"] * 9, "token_type": [1] * 9}, "more tokens than rows"),
-        ({"token_type": [1]}, "differ in length"),
+        ({"tokens": ["a"] * 9, "token_type": np.ones(9, int)}, "more tokens than rows"),
+        ({"token_type": np.ones(1, int)}, "differ in length"),
+        ({"token_type": ["a"] * 4}, "wrong kind"),
+        ({"merges": 7}, "wrong kind"),
     ],
 )
 def test_vocabularies_that_cannot_be(changes: dict[str, Any], words: str) -> None:
