@@ -141,9 +141,7 @@ def facts(**changes: Any) -> dict[str, Any]:
         "model": "gpt2", "pre": "smollm", "tokens": ["a", "b", "<|im_end|>", "<e>"],
         "token_type": np.array([1, 1, 3, 3]), "merges": [], "eos_token_id": 3,
     }  # fmt: skip
-    values = {**base, **changes}
-    values["token_type"] = np.array(values["token_type"])  # as the reader of the file gives it
-    return {f"tokenizer.ggml.{key}": value for key, value in values.items()}
+    return {f"tokenizer.ggml.{key}": value for key, value in {**base, **changes}.items()}
 
 
 def test_ends_are_the_named_one_and_every_known_end_of_a_turn() -> None:
