@@ -152,16 +152,33 @@ class Decorations:
 
     def _pills_of(self, block: QTextBlock, layout: QAbstractTextDocumentLayout) -> None:
         iterator = block.begin()
+        start: int | None = None  # of a pill whose last character is still to come
+        end = 0
         while not iterator.atEnd():
             fragment = iterator.fragment()
-            if fragment.charFormat().hasProperty(INLINE_CODE):
-                start = fragment.position() - block.position()
-                self._pill(block, layout, start, start + fragment.length())
+            chars, at = fragment.charFormat(), fragment.position() - block.position()
+            if chars.hasProperty(INLINE_CODE):
+                start = at if start is None else start
+                end = at + fragment.length()
+                if room := float(chars.property(INLINE_CODE)):
+                    self._pill(block, layout, start, end, room)
+                    start = None
+            elif start is not None:
+                self._pill(block, layout, start, end, 0)
+                start = None
             iterator += 1
+        if start is not None:
+            self._pill(block, layout, start, end, 0)
 
     def _pill(
-        self, block: QTextBlock, layout: QAbstractTextDocumentLayout, at: int, end: int
+        self,
+        block: QTextBlock,
+        layout: QAbstractTextDocumentLayout,
+        at: int,
+        end: int,
+        room: float,
     ) -> None:
+        """`room`: how much wider the last character was made, for the edge and the air."""
         origin = layout.blockBoundingRect(block).topLeft()
         while at < end:
             line = block.layout().lineForTextPosition(at)
@@ -171,7 +188,10 @@ class Decorations:
             left, right = sorted((x_of(line, at), x_of(line, stop)))
             base = origin.y() + line.y() + line.ascent()
             height = 18 * scale()
-            rect = QRectF(origin.x() + left - 2.5, base - 0.75 * height, right - left + 5, height)
+            edge = 3 - room if stop == end else 3
+            rect = QRectF(
+                origin.x() + left - 3, base - 0.75 * height, right - left + 3 + edge, height
+            )
             self.pills.append(_Mark(block.position(), rect))
             if stop <= at:
                 return

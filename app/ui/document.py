@@ -30,7 +30,7 @@ from app.ui.highlight import highlight
 from app.ui.theme import READING, color, font, reading_font
 
 _PROPERTY = QTextFormat.Property.UserProperty.value
-INLINE_CODE = _PROPERTY + 1  # of characters
+INLINE_CODE = _PROPERTY + 1  # of characters: what the last of them is wider by
 CODE = _PROPERTY + 2  # of every block of code: how far its card stands in from the left
 CODE_HEAD_OF = _PROPERTY + 3  # of the first block of code: its language
 CODE_GOES_ON = _PROPERTY + 4  # of a block that continues the line of code before it
@@ -41,6 +41,7 @@ MARK = _PROPERTY + 8  # of the first block of a list item: BULLET, or its number
 BULLET = "\u2022"
 
 CODE_HEAD, CODE_TOP, CODE_PAD, CODE_BOTTOM = 30, 11, 14, 11
+PILL_ROOM = 4.0  # px beside inline code: its edge, and air
 QUOTE_STEP, DEEPEST = 16, 8  # px a level, and how many levels are shown as steps
 LINE_BREAK = "\u2028"
 
@@ -459,7 +460,7 @@ class Writer:
     def _inline_other(self, token: Token, stack: list[QTextCharFormat]) -> None:
         kind = token.type
         if kind == "code_inline":
-            self.cursor.insertText(token.content, self._inline_code(stack[-1]))
+            self._pill(token.content, self._inline_code(stack[-1]))
         elif kind == "image":  # never fetched: its words, as a link to it
             source = str(token.attrGet("src") or "")
             self.cursor.insertText(token.content or source, _link(stack[-1], source))
@@ -472,9 +473,27 @@ class Writer:
         elif token.nesting < 0 and len(stack) > 1:
             stack.pop()
 
+    def _pill(self, code: str, chars: QTextCharFormat) -> None:
+        """Inline code: the character before it and its own last one make room for its edges."""
+        before = self.cursor.block().text()[: self.cursor.positionInBlock()][-1:]
+        if before.isascii() and before.isprintable() and before:
+            made = QTextCharFormat(self.cursor.charFormat())
+            self.cursor.movePosition(
+                QTextCursor.MoveOperation.PreviousCharacter, QTextCursor.MoveMode.KeepAnchor
+            )
+            self.cursor.setCharFormat(_with_room(made))
+            self.cursor.setPosition(self.cursor.selectionEnd())
+        # A sign that is put together of several characters must not be cut.
+        inner, last = (code[:-1], code[-1:]) if code[-1:].isascii() else (code, "")
+        if inner:
+            self.cursor.insertText(inner, chars)
+        if last:
+            chars.setProperty(INLINE_CODE, PILL_ROOM)
+            self.cursor.insertText(last, _with_room(chars))
+
     def _inline_code(self, around: QTextCharFormat) -> QTextCharFormat:
         made = QTextCharFormat(self._styles.chars(READING - 2, 500, "text", True))
-        made.setProperty(INLINE_CODE, True)
+        made.setProperty(INLINE_CODE, 0.0)
         if around.isAnchor():
             made.setAnchor(True)
             made.setAnchorHref(around.anchorHref())
@@ -487,6 +506,13 @@ _EMPHASIS = {
     "em_open": lambda chars: chars.setFontItalic(True),
     "s_open": lambda chars: chars.setFontStrikeOut(True),
 }
+
+
+def _with_room(chars: QTextCharFormat) -> QTextCharFormat:
+    made = QTextCharFormat(chars)
+    made.setFontLetterSpacingType(QFont.SpacingType.AbsoluteSpacing)
+    made.setFontLetterSpacing(PILL_ROOM)
+    return made
 
 
 def _link(around: QTextCharFormat, address: str) -> QTextCharFormat:

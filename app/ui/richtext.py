@@ -35,6 +35,7 @@ from app.ui.theme import color
 
 COPIED_MS = 1_500
 SLICE = 6_000  # characters that one tick may add
+LONGEST_REDRAWN = 150_000  # characters; a longer text is not drawn once more for its late links
 
 
 @dataclass
@@ -56,6 +57,16 @@ class _OpenFence:
     offset: int  # in the source, of the line that is being written
     shown: str | None  # what is drawn of that line; None if it has no block yet
     closing: re.Pattern[str]
+    mark: str  # its character
+
+    @property
+    def is_endless(self) -> bool:
+        """Too long for colours, so that nothing has to be drawn anew when it is closed."""
+        return self.offset - self.start > highlight.LONGEST
+
+    def may_close(self, line: str) -> bool:
+        """Whether a line that is half there may become the last one."""
+        return set(line.strip()) <= {self.mark}
 
 
 class _Document(QTextDocument):
@@ -180,10 +191,11 @@ class RichText(QTextBrowser):
     def _end(self) -> None:
         anchor, position = self.textCursor().anchor(), self.textCursor().position()
         self.is_streaming = self._is_finishing = False
-        if self._is_rough or markdown.may_hold_references(self._source):
+        is_short = len(self._source) <= LONGEST_REDRAWN
+        if is_short and (self._is_rough or markdown.may_hold_references(self._source)):
             self._start_over(is_growing=False)
         elif not self._append_endless_code():
-            self._fence = None
+            self._settle_endless_code()
             self._redraw(is_growing=False)
         self._select(anchor, position)
         self.viewport().update()
@@ -209,7 +221,7 @@ class RichText(QTextBrowser):
     def _redraw(self, *, is_growing: bool) -> None:
         anchor, position = self._selection()
         if self._fence is None or not self._append_code():
-            self._fence = None
+            self._settle_endless_code()
             if not self._draw_tail(is_growing):
                 self._start_over(is_growing)
         self._select(anchor, position)
@@ -352,7 +364,7 @@ class RichText(QTextBrowser):
         if not line:
             shown = "" if not token.content else None
         base = len(self._source) - len(parsed)
-        self._fence = _OpenFence(base + start, base + line_start, shown, closing)
+        self._fence = _OpenFence(base + start, base + line_start, shown, closing, token.markup[0])
 
     def _append_code(self) -> bool:
         """Adds what came to the open code. False if that is no longer all there is to do."""
@@ -360,25 +372,45 @@ class RichText(QTextBrowser):
         if fence is None:
             return False
         *whole, last = self._source[fence.offset :].split("\n")
+        if self.is_streaming and fence.is_endless and fence.may_close(last):
+            last = ""  # drawn when it is known what it becomes
         if any(fence.closing.fullmatch(line) for line in (*whole, last)):
             return False
+        self._append_lines(fence, [*whole, last] if last else whole)
+        if last:
+            fence.shown = last
+        fence.offset = len(self._source) - len(last)
+        return True
+
+    def _append_lines(self, fence: _OpenFence, lines: list[str]) -> QTextCursor:
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         self._dirty_from = min(self._dirty_from, cursor.block().position())
         cursor.beginEditBlock()
         writer = Writer(cursor, is_fresh=False)
         writer.reopen_code()
-        for line in (*whole, last) if last else whole:
+        for line in lines:
             if fence.shown is None:
                 writer.code_line()
             writer.code_rest(line[len(fence.shown or "") :])
             fence.shown = None
-        if last:
-            fence.shown = last
         writer.close_code()
         cursor.endEditBlock()
-        fence.offset = len(self._source) - len(last)
-        return True
+        return cursor
+
+    def _settle_endless_code(self) -> None:
+        """Code that is too long for colours stays as it was appended also when it is closed."""
+        fence, self._fence = self._fence, None
+        if fence is None:
+            return
+        lines = self._source[fence.offset :].split("\n")
+        at = next((n for n, line in enumerate(lines) if fence.closing.fullmatch(line)), None)
+        if at is None or not fence.is_endless:
+            return
+        before = sum(len(line) + 1 for line in lines[:at])
+        cursor = self._append_lines(fence, lines[:at])
+        end = min(fence.offset + before + len(lines[at]) + 1, len(self._source))
+        self._settled = _Settled(source=end, position=cursor.position(), is_fresh=False)
 
     # ---- selection
     def _selection(self) -> tuple[int, int]:

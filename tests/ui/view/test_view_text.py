@@ -7,6 +7,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QGuiApplication, QTextCursor, QTextDocument
 
 from app.ui import markdown
+from app.ui.document import x_of
 from app.ui.highlight import highlight
 from app.ui.richtext import RichText
 
@@ -201,3 +202,33 @@ def test_selection_up_to_the_end_does_not_grow(qapp):
     view.setTextCursor(cursor)
     view.stream("One two three\n\nfour")
     assert view.textCursor().selectedText() == "two"
+
+
+@pytest.mark.parametrize("text", ["The `join()` method", "(`a`)", "`x` and `y`, then **`z`** too"])
+def test_inline_code_leaves_room_beside_it(text, drawn):
+    """Its painted edge reaches neither the space before it nor what stands behind it."""
+    view = drawn(text)
+    block = view.document().begin()
+    line, shown = block.layout().lineAt(0), block.text()
+    codes = text.split("`")[1::2]
+    assert len(view._decorations.pills) == len(codes)
+    space = 4  # px that one has without the room that is made
+    for pill, code in zip(view._decorations.pills, codes, strict=True):
+        at = shown.index(code)
+        left = x_of(line, at - 1) + space if at else -space
+        assert left <= pill.rect.left() < pill.rect.right() < x_of(line, at + len(code))
+
+
+def test_code_too_long_for_colours_is_not_drawn_anew_when_it_ends(qapp, drawn, dump):
+    lines = [f"value_{n} = {n}" for n in range(4_000)]
+    text = "Before.\n\n```python\n" + "\n".join(lines) + "\n```\n\nAfter `it`."
+    view = RichText()
+    changes = []
+    view.document().contentsChange.connect(lambda _at, gone, new: changes.append((gone, new)))
+    for end in range(1_000, len(text) + 997, 997):
+        view.stream(text[:end])
+    view.finish(text)
+    assert max(gone for gone, _ in changes[50:]) < 1_000
+    view.place(500)
+    assert dump(view) == dump(drawn(text))
+    assert view.toPlainText() == "Before.\n" + "\n".join(lines) + "\nAfter it."
