@@ -49,15 +49,12 @@ NO_SCREEN = (
 )
 
 
-def real_loop(settings: Settings) -> MakeLoop:
-    def make(on_ready: Callable[[], None], /) -> "EngineLoop":
-        """Runs on the engine's thread: these imports bring ONNX Runtime."""
-        from app.chat.loop import EngineLoop
-        from app.chat.session import ChatSession
+def real_loop(on_ready: Callable[[], None], /) -> "EngineLoop":
+    """Runs on the engine's thread: these imports bring ONNX Runtime."""
+    from app.chat.loop import EngineLoop
+    from app.chat.session import ChatSession
 
-        return EngineLoop(ChatSession(threads=settings.threads), on_ready)
-
-    return make
+    return EngineLoop(ChatSession(), on_ready)
 
 
 class Application(QObject):
@@ -81,7 +78,7 @@ class Application(QObject):
         theme.apply(app, theme.scheme_for(app, settings.theme))
         app.styleHints().colorSchemeChanged.connect(self._dress)
         self._applied = settings
-        self.engine = EngineThread(make_loop or real_loop(settings), self)
+        self.engine = EngineThread(make_loop or real_loop, self)
         self.window = MainWindow(settings, folders)
         self.store: Store | None = None
         self.job: StoreJob | None = None
@@ -115,6 +112,7 @@ class Application(QObject):
         self.job = StoreJob(self.store, self)
         self.chat = ChatController(self.store, self.job, self.engine, ids, self)
         self.models = ModelController(self._folders.models, self.engine, ids, self)
+        self.models.threads = self._applied.threads
         self.models.loaded.connect(self._on_loaded)
         self.engine.events.connect(self.models.on_events)
         self.engine.events.connect(self.chat.on_events)
@@ -181,6 +179,8 @@ class Application(QObject):
         old, self._applied = self._applied, settings
         if (old.theme, old.text_scale_percent) != (settings.theme, settings.text_scale_percent):
             self._dress()
+        if self.models is not None:
+            self.models.threads = settings.threads
         try:
             settings_file.save(settings, self._folders.settings)
         except OSError as error:

@@ -365,8 +365,9 @@ class _Engine:
     """EngineLoop on a thread of its own, so that Ctrl-C is heard while a model runs."""
 
     def __init__(self, *, threads: int) -> None:
+        self._threads = threads
         self._ready = threading.Event()
-        self._loop = EngineLoop(ChatSession(threads=threads), self._ready.set)
+        self._loop = EngineLoop(ChatSession(), self._ready.set)
         self._thread = threading.Thread(target=self._loop.run, name="engine", daemon=True)
         self._next_id = 0
 
@@ -388,7 +389,7 @@ class _Engine:
 
         with status_line() as show:
             show(f"Loading {path.name}…")
-            end = self._run(Load(self._new_id(), str(path)), take)
+            end = self._run(Load(self._new_id(), str(path), self._threads), take)
         if isinstance(end, Failed):
             raise CommandError(end.message)
         if not loaded:

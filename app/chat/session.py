@@ -44,12 +44,9 @@ KEPT_ANSWERS = 200
 
 
 class ChatSession:
-    def __init__(self, engine: Any = og, *, threads: int = 0) -> None:
-        """`engine` has the names of app.engine; tests hand over a smaller one. 0 threads: its own
-        choice, for each model that is loaded.
-        """
+    def __init__(self, engine: Any = og) -> None:
+        """`engine` has the names of app.engine; tests hand over a smaller one."""
         self._engine = engine
-        self._threads = threads
         self._loaded: _LoadedModel | None = None
         self._generator: og.Generator | None = None
         self._wanted: Options | None = None  # set from another thread, read once per token
@@ -88,7 +85,7 @@ class ChatSession:
         yield Loading(request.request_id, request.path)
         self.close()
         try:
-            self._loaded = self._open(request.path)
+            self._loaded = self._open(request.path, request.threads)
         except EngineError as error:
             self.close()
             yield _failed(request.request_id, error)
@@ -117,10 +114,10 @@ class ChatSession:
         self.close()
         yield Finished(request.request_id)
 
-    def _open(self, path: str) -> "_LoadedModel":
+    def _open(self, path: str, threads: int) -> "_LoadedModel":
         config = self._engine.Config(path)
-        if self._threads:
-            options = {"intra_op_num_threads": self._threads}
+        if threads:
+            options = {"intra_op_num_threads": threads}
             config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
         model: og.Model = self._engine.Model(config)
         tokenizer: og.Tokenizer = self._engine.Tokenizer(model)

@@ -12,7 +12,6 @@ from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QCloseEvent,
-    QCursor,
     QDesktopServices,
     QGuiApplication,
     QKeyEvent,
@@ -26,12 +25,12 @@ from app.ui import notices, theme
 from app.ui.actions import FIXED_KEYS, Actions
 from app.ui.areas import Area, go_round
 from app.ui.chat_controller import ChatController
-from app.ui.chat_items import text_of
 from app.ui.chat_page import ChatPage
 from app.ui.chat_state import ChatState
 from app.ui.drop_target import DropTarget
 from app.ui.inspector import Inspector
 from app.ui.items import Notice
+from app.ui.message_actions import MessageActions
 from app.ui.model_controller import ModelController
 from app.ui.model_menu import ModelMenu
 from app.ui.panels import Panels, Side
@@ -39,7 +38,6 @@ from app.ui.problem_page import ProblemPage
 from app.ui.settings_dialog import SettingsDialog
 from app.ui.sheet import Sheet
 from app.ui.sidebar import APP_NAME, Sidebar
-from app.ui.statistics import StatisticsCard
 from app.ui.undo_toast import UndoToast
 
 SMALLEST = (720, 480)
@@ -56,6 +54,7 @@ class MainWindow(QMainWindow):
         self._settings, self._folders = settings, folders
         self._chat: ChatController | None = None
         self._models: ModelController | None = None
+        self._messages: MessageActions | None = None
         self._state = ChatState()
         self._must_ask = True
         self.setWindowTitle(APP_NAME)
@@ -98,6 +97,7 @@ class MainWindow(QMainWindow):
         models.state_changed.connect(chat.set_model_state)
         models.notice_raised.connect(chat.show_notice)
         models.about_to_load.connect(chat.stop)
+        self._join_messages(chat)
         page.composer.sent.connect(chat.send)
         page.composer.draft_changed.connect(chat.change_draft)
         page.composer.stop_requested.connect(chat.stop)
@@ -115,6 +115,24 @@ class MainWindow(QMainWindow):
         self._pages.setCurrentWidget(self.panels)
         self._on_state(chat.state)
         page.composer.field.setFocus()
+
+    def _join_messages(self, chat: ChatController) -> None:
+        """Chats may be opened anew, after an error: the actions belong to the newest."""
+        old, self._messages = self._messages, MessageActions(chat, self.page.transcript, self)
+        if old is not None:
+            old.deleteLater()
+        messages = self._messages
+        self.page.message_action.connect(messages.act)
+        messages.elsewhere.connect(self._on_notice_action)
+        messages.announced.connect(self._announce)
+        for name, slot in {
+            "write_again": chat.write_last_again,
+            "edit_last": messages.edit_last,
+            "previous": messages.previous_version,
+            "next": messages.next_version,
+            "copy": messages.copy_answer,
+        }.items():
+            self.actions_[name].triggered.connect(slot)
 
     def show_problem(self, notice: Notice) -> None:
         """In place of the chats, when there are none to show."""
@@ -135,7 +153,6 @@ class MainWindow(QMainWindow):
         page.composer.model_menu_requested.connect(self._show_models)
         page.composer.edit_last_requested.connect(actions["edit_last"].trigger)
         page.first_run.open_requested.connect(actions["open_model"].trigger)
-        page.message_action.connect(self._on_message_action)
         page.notice_action.connect(self._on_notice_action)
         page.transcript.link_activated.connect(self._open_link)
         self.problem.action.connect(self._on_notice_action)
@@ -154,11 +171,6 @@ class MainWindow(QMainWindow):
             "settings": self._show_settings,
             "quit": self.close,
             "stop": self._stop,
-            "write_again": self._write_again,
-            "edit_last": self._edit_last,
-            "previous": self._previous_version,
-            "next": self._next_version,
-            "copy": self._copy_answer,
             "sidebar": self._toggle_sidebar,
             "inspector": self._toggle_inspector,
             "options": self._go_to_options,
@@ -269,65 +281,10 @@ class MainWindow(QMainWindow):
         self.sidebar.search.selectAll()
 
     # ---- answers
-    @Slot(int, str)
-    def _on_message_action(self, key: int, name: str) -> None:
-        chat = self._chat
-        if chat is None:
-            return
-        if name == "copy":
-            record = chat.here.record(key)
-            if record is not None:
-                QGuiApplication.clipboard().setText(text_of(record.parts))
-        elif name == "regenerate":
-            chat.write_again(key)
-        elif name in ("previous", "next"):
-            chat.switch_branch(key, -1 if name == "previous" else 1)
-        elif name == "statistics":
-            self._show_statistics(key)
-        elif name != "edit":  # the transcript edits in place and sends `edited`
-            self._on_notice_action(name)
-
-    def _show_statistics(self, key: int) -> None:
-        record = self._chat.here.record(key) if self._chat is not None else None
-        if record is not None:
-            opener = QApplication.widgetAt(QCursor.pos()) or QApplication.focusWidget()
-            card = StatisticsCard(record)
-            card.closed.connect(card.deleteLater)
-            card.open_from(opener or self.page.transcript, above=True)
-
     @Slot()
     def _stop(self) -> None:
         if self._chat is not None:
             self._chat.stop()
-
-    @Slot()
-    def _write_again(self) -> None:
-        if self._chat is not None:
-            self._chat.write_last_again()
-
-    @Slot()
-    def _edit_last(self) -> None:
-        key = self._chat.here.last_question() if self._chat is not None else None
-        if key is not None and not self._state.is_writing:
-            self.page.transcript.edit(key)
-
-    @Slot()
-    def _previous_version(self) -> None:
-        self._switch(-1)
-
-    @Slot()
-    def _next_version(self) -> None:
-        self._switch(1)
-
-    def _switch(self, step: int) -> None:
-        if self._chat is not None and (key := self._chat.here.last_with_versions()) is not None:
-            self._chat.switch_branch(key, step)
-
-    @Slot()
-    def _copy_answer(self) -> None:
-        if self._chat is not None and (text := self._chat.here.last_answer_text()):
-            QGuiApplication.clipboard().setText(text)
-            self._announce("Copied")
 
     # ---- models
     @Slot()
@@ -395,8 +352,8 @@ class MainWindow(QMainWindow):
         """A message that came back is sent again, else the last answer is written again."""
         if self.page.composer.text().strip():
             self.page.composer.submit()
-        else:
-            self._write_again()
+        elif self._chat is not None:
+            self._chat.write_last_again()
 
     @Slot(object)
     def show_exception(self, error: Exception) -> None:

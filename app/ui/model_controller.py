@@ -43,6 +43,7 @@ class ModelController(QObject):
     ) -> None:
         super().__init__(parent)
         self._models, self._engine, self._request_ids = models, engine, request_ids
+        self.threads = 0  # for the next Load; 0 leaves the choice to the engine
         self._load_id = 0
         self._wanted = ""  # the folder of the newest Load
         self._job: Job | None = None
@@ -113,7 +114,7 @@ class ModelController(QObject):
         self._wanted = str(folder.path)
         self._load_id = next(self._request_ids)
         self._set(phase="loading", name=folder.name, path=self._wanted, device="")
-        self._engine.submit(Load(self._load_id, self._wanted))
+        self._engine.submit(Load(self._load_id, self._wanted, self.threads))
 
     @Slot()
     def reload(self) -> None:
