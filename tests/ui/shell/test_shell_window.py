@@ -463,3 +463,19 @@ def test_one_value_decides_what_the_send_button_does() -> None:
     assert writing.send_mode(has_text=True) == "stop"
     assert ChatState(writing="here", is_stopping=True).send_mode(has_text=True) == "stopping"
     assert ChatState(model=ready.model, is_store_open=False).send_mode(has_text=True) == "off"
+
+
+def test_undo_in_the_empty_field_brings_a_deleted_chat_back(desk: Any, qtbot: Any) -> None:
+    """The field has the focus after deleting; what is typed there is undone first."""
+    desk.ask("Keep me")
+    field = desk.composer.field
+    desk.window.activateWindow()
+    field.setFocus()
+    desk.window.actions_["delete"].trigger()
+    desk.until(lambda: desk.titles() == [])
+    qtbot.keyClicks(field, "typed")
+    qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert desk.titles() == []
+    assert desk.composer.text() == ""
+    qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    desk.until(lambda: desk.titles() == ["Keep me"])
