@@ -6,6 +6,8 @@
 # ARGS=... goes to the application, PYTEST=... to pytest.
 VENV ?= .venv
 export VENV
+# ONNX Runtime and the peers gather and send usage figures unless this is set.
+export ORT_DISABLE_TELEMETRY := 1
 BIN := $(VENV)/bin
 SETUP = python=$$(sh packaging/setup/python.sh $(PYTHON)) && "$$python" packaging/setup/prepare.py
 
@@ -30,7 +32,10 @@ fix: prepared
 	@$(BIN)/ruff check --fix app packaging tests
 
 bench: prepared
-	@$(BIN)/python -m pytest tests/bench -s $(PYTEST)
+	@$(BIN)/python packaging/setup/first_model.py --data build/bench
+	@$(BIN)/python tests/bench/generator.py build/bench/models/SmolLM2-135M-Instruct
+	@$(BIN)/python tests/bench/decode_vs_llamacpp.py
+	@$(BIN)/python tests/bench/transcript.py
 
 lock upgrade: prepared
 	@$(BIN)/python -m pip install --quiet "uv>=0.9,<1"

@@ -6,6 +6,7 @@ was typed, the engine, what it still said, the store.
 """
 
 import argparse
+import importlib
 import itertools
 import json
 import logging
@@ -17,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QTimer, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
@@ -28,6 +29,7 @@ from app.store.store import Store, StoreError, set_aside
 from app.ui import icons, log, notices, theme
 from app.ui.chat_controller import ChatController
 from app.ui.engine_thread import EngineThread, MakeLoop
+from app.ui.garbage import Garbage
 from app.ui.job import StoreJob
 from app.ui.main_window import MainWindow
 from app.ui.model_controller import ModelController
@@ -41,21 +43,24 @@ VERSION = "0.1.0"
 BIN_DAYS = 30
 SMOKE_QUESTION = "Say hello in one short sentence."
 SMOKE_LIMIT_MS = 180_000
+NO_SCREEN = (
+    "Inglenook opens a window, and there is no screen here: neither DISPLAY nor WAYLAND_DISPLAY is"
+    " set. In a terminal, use inglenook-cli."
+)
 
 
-def real_loop(settings: Settings) -> MakeLoop:
-    def make(on_ready: Callable[[], None], /) -> "EngineLoop":
-        """Runs on the engine's thread: these imports bring ONNX Runtime."""
-        from app.chat.loop import EngineLoop
-        from app.chat.session import ChatSession
+def real_loop(on_ready: Callable[[], None], /) -> "EngineLoop":
+    """Runs on the engine's thread: these imports bring ONNX Runtime."""
+    from app.chat.loop import EngineLoop
+    from app.chat.session import ChatSession
 
-        return EngineLoop(ChatSession(threads=settings.threads), on_ready)
-
-    return make
+    return EngineLoop(ChatSession(), on_ready)
 
 
 class Application(QObject):
     """One run of the app over one data folder."""
+
+    began = Signal()  # a model is being loaded or opened, or there is none
 
     def __init__(
         self,
@@ -73,12 +78,13 @@ class Application(QObject):
         theme.apply(app, theme.scheme_for(app, settings.theme))
         app.styleHints().colorSchemeChanged.connect(self._dress)
         self._applied = settings
-        self.engine = EngineThread(make_loop or real_loop(settings), self)
+        self.engine = EngineThread(make_loop or real_loop, self)
         self.window = MainWindow(settings, folders)
         self.store: Store | None = None
         self.job: StoreJob | None = None
         self.chat: ChatController | None = None
         self.models: ModelController | None = None
+        self._garbage = Garbage(self)
         self._uncaught = log.Uncaught(self)
         self._uncaught.raised.connect(self.window.show_exception)
         self.window.settings_changed.connect(self._on_settings)
@@ -106,6 +112,7 @@ class Application(QObject):
         self.job = StoreJob(self.store, self)
         self.chat = ChatController(self.store, self.job, self.engine, ids, self)
         self.models = ModelController(self._folders.models, self.engine, ids, self)
+        self.models.threads = self._applied.threads
         self.models.loaded.connect(self._on_loaded)
         self.engine.events.connect(self.models.on_events)
         self.engine.events.connect(self.chat.on_events)
@@ -116,18 +123,30 @@ class Application(QObject):
 
     @Slot()
     def _after_first_frame(self) -> None:
-        self.engine.start()
         self._begin_models()
 
     def _begin_models(self) -> None:
-        if self.models is None:
-            return
+        """The library's imports (ONNX, GGUF) take a moment, so the window does not wait there.
+
+        The engine's thread starts after them: two threads that import NumPy at once meet a half
+        imported one, and neither the engine nor the models would come.
+        """
+        if self.job is not None:
+            self.job.run(
+                lambda _: importlib.import_module("app.library.models"),
+                lambda _: self._open_or_begin(),
+            )
+
+    def _open_or_begin(self) -> None:
+        assert self.models is not None
+        self.engine.start()
         opened, self._to_open = self._to_open, []
         if opened:
             for path in opened:
                 self.models.open(path)
         else:
             self.models.begin(self._applied.last_model)
+        self.began.emit()
 
     @Slot(str)
     def _on_store_action(self, name: str) -> None:
@@ -152,6 +171,7 @@ class Application(QObject):
     # ---- settings
     @Slot(str)
     def _on_loaded(self, path: str) -> None:
+        self._garbage.settle()
         self.window.change_settings(replace(self.window.settings(), last_model=path))
 
     @Slot(object)
@@ -159,6 +179,8 @@ class Application(QObject):
         old, self._applied = self._applied, settings
         if (old.theme, old.text_scale_percent) != (settings.theme, settings.text_scale_percent):
             self._dress()
+        if self.models is not None:
+            self.models.threads = settings.threads
         try:
             settings_file.save(settings, self._folders.settings)
         except OSError as error:
@@ -191,6 +213,7 @@ class Application(QObject):
         if self.store is not None:
             self.store.close()
         self._uncaught.remove()
+        self._garbage.close()
 
 
 class Smoke(QObject):
@@ -199,7 +222,7 @@ class Smoke(QObject):
     def __init__(self, running: Application) -> None:
         super().__init__(running)
         self._running = running
-        self._is_asked = False
+        self._has_begun = self._is_asked = False
         self._code = 0
         self._limit = QTimer(self, singleShot=True, interval=SMOKE_LIMIT_MS)
         self._limit.timeout.connect(self._too_late)
@@ -207,7 +230,12 @@ class Smoke(QObject):
         assert running.chat is not None
         running.chat.state_changed.connect(self._look)
         running.chat.notice_changed.connect(self._on_notice)
-        QTimer.singleShot(500, self._look)
+        running.began.connect(self._on_begun)
+
+    @Slot()
+    def _on_begun(self) -> None:
+        self._has_begun = True
+        self._look()
 
     @Slot()
     def _look(self) -> None:
@@ -221,8 +249,8 @@ class Smoke(QObject):
             chat.change_options(replace(chat.options, longest_answer=16, temperature=0.0))
             chat.send(SMOKE_QUESTION)
         elif self._is_asked and state.has_answer and not state.is_writing:
-            self._end(0, f"{state.model.name} answered: {chat.last_answer_text()!r}")
-        elif state.model.phase == "none" and state.model.importing is None:
+            self._end(0, f"{state.model.name} answered: {chat.here.last_answer_text()!r}")
+        elif self._has_begun and state.model.phase == "none" and state.model.importing is None:
             self._end(0, "The window opened. There is no model to ask.")
 
     @Slot(object)
@@ -275,6 +303,9 @@ def _folders(arguments: argparse.Namespace, scratch: Path) -> paths.Folders:
 
 
 def _run(folders: paths.Folders, arguments: argparse.Namespace) -> int:
+    if _has_no_screen():
+        print(NO_SCREEN, file=sys.stderr)
+        return 1
     app = QApplication.instance() or QApplication([sys.argv[0]])
     assert isinstance(app, QApplication)
     app.setApplicationName("Inglenook")
@@ -315,6 +346,12 @@ def _run(folders: paths.Folders, arguments: argparse.Namespace) -> int:
         logs.stop()
         os._exit(code)
     return code
+
+
+def _has_no_screen() -> bool:
+    """Qt would end the process by abort, with a page of its own words."""
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    return sys.platform.startswith("linux") and not any(os.environ.get(name) for name in names)
 
 
 def _is_readable(path: Path) -> bool:

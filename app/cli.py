@@ -24,12 +24,22 @@ from app.chat.events import Event, Failed, Finished, Load, Loaded, Piece, Prefil
 from app.chat.loop import EngineLoop
 from app.chat.messages import Message, ModelInfo, Options, Stats
 from app.chat.session import ChatSession
+from app.convert import folder_name
 from app.library.errors import LibraryError
 from app.library.models import STARTER_NAME, ModelFolder, import_model, inspect, list_models
 from app.paths import Folders
 from app.store.records import PartRecord, State
 from app.store.store import Store, StoreError
-from app.terminal import be_robust, dim, on_interrupt, printer, say, status_line, with_editing
+from app.terminal import (
+    be_robust,
+    dim,
+    on_interrupt,
+    printer,
+    read_line,
+    say,
+    status_line,
+    with_editing,
+)
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +56,14 @@ class CommandError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    be_robust()
+    options = _parser().parse_args(arguments, argparse.Namespace(**_DEFAULTS))
     folders = Folders(options.data.absolute()) if options.data else Folders.default()
     log_file = logs.start(folders.logs)
-    be_robust()
     try:
-        return int(options.run(options, folders))
+        code = int(options.run(options, folders))
+        sys.stdout.flush()  # here, where a reader that left is no traceback
+        return code
     except (CommandError, LibraryError, StoreError) as error:
         log.warning("%s", error, exc_info=error)
         say(str(error))
@@ -59,8 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say()
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output left: nothing more to say to anybody
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else nobody is left to be told
+            log.exception("the command line failed")
+            say(f"Something could not be read or written: {error.strerror or error}.")
         return FAILED
     except Exception:
         log.exception("the command line failed")
@@ -99,9 +114,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Chat with a language model on this computer.",
         epilog=f"{HELP} Exit codes: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C.",
     )
-    parser.set_defaults(
-        run=_chat, data=None, model="", goes_on=False, system="", stop=[], name="", precision="int8"
-    )
+    parser.set_defaults(run=_chat)
     commands = parser.add_subparsers(metavar="COMMAND")
     commands.add_parser("chat", parents=[chat], help="chat (what happens without a command)")
     models = commands.add_parser("models", parents=[common], help="list the models")
@@ -119,6 +132,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+# Not the parsers' own defaults: the one of a command would undo what stands before the command.
+_DEFAULTS: dict[str, Any] = {
+    "data": None, "model": "", "goes_on": False, "system": "", "stop": [],
+}  # fmt: skip
+
+
 def _models(_: argparse.Namespace, folders: Folders) -> int:
     found = list_models(folders.models)
     if not found:
@@ -131,9 +150,7 @@ def _models(_: argparse.Namespace, folders: Folders) -> int:
 
 def _import(options: argparse.Namespace, folders: Folders) -> int:
     destination = folders.models / options.name if options.name else None
-    if destination is not None and (
-        destination.parent != folders.models or options.name.startswith(".")
-    ):
+    if destination is not None and folder_name(options.name) != options.name:
         raise CommandError(f"“{options.name}” cannot be the name of a folder. Choose another one.")
     if destination is not None and destination.exists():
         raise CommandError(f"There is a model “{options.name}” already. Choose another name.")
@@ -196,19 +213,20 @@ def _find_model(wanted: str, folders: Folders, last: str) -> ModelFolder:
 def _converse(chat: "_Chat") -> int:
     with_editing()
     say(f"{chat.info.name} on {chat.info.device}. {HELP}")
-    while True:
-        try:
-            text = input("> ")
-        except EOFError:
-            say()
-            return OK
-        except KeyboardInterrupt:
-            say("\nCtrl-D or /exit ends the chat.")
-            continue
-        if text.strip() == "/exit":
-            return OK
-        if text.strip():
-            chat.ask(text)
+    with on_interrupt():  # Ctrl-C raises only in the input line: a chat is never half saved
+        while True:
+            try:
+                text = read_line("> ")
+            except EOFError:
+                say()
+                return OK
+            except KeyboardInterrupt:
+                say("\nCtrl-D or /exit ends the chat.")
+                continue
+            if text.strip() == "/exit":
+                return OK
+            if text.strip():
+                chat.ask(text)
 
 
 def _answer_piped(chat: "_Chat") -> int:
@@ -347,8 +365,9 @@ class _Engine:
     """EngineLoop on a thread of its own, so that Ctrl-C is heard while a model runs."""
 
     def __init__(self, *, threads: int) -> None:
+        self._threads = threads
         self._ready = threading.Event()
-        self._loop = EngineLoop(ChatSession(threads=threads), self._ready.set)
+        self._loop = EngineLoop(ChatSession(), self._ready.set)
         self._thread = threading.Thread(target=self._loop.run, name="engine", daemon=True)
         self._next_id = 0
 
@@ -370,7 +389,7 @@ class _Engine:
 
         with status_line() as show:
             show(f"Loading {path.name}…")
-            end = self._run(Load(self._new_id(), str(path)), take)
+            end = self._run(Load(self._new_id(), str(path), self._threads), take)
         if isinstance(end, Failed):
             raise CommandError(end.message)
         if not loaded:

@@ -8,6 +8,7 @@ import logging
 import logging.handlers
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -26,11 +27,17 @@ def start(folder: Path) -> Path | None:
     """
     root = logging.getLogger()
     root.setLevel(logging.INFO)
+    logging.raiseExceptions = False  # a log on a full disk would fill the terminal with tracebacks
     _hook_exceptions()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handler = logging.handlers.RotatingFileHandler(
-            folder / LOG_FILE, maxBytes=1_000_000, backupCount=3, encoding="utf-8", delay=True
+            folder / LOG_FILE,
+            maxBytes=1_000_000,
+            backupCount=3,
+            encoding="utf-8",
+            errors="backslashreplace",  # file names need not be text
+            delay=True,
         )
         _catch_crashes(folder / FAULT_FILE)
     except OSError:
@@ -50,7 +57,8 @@ def stop() -> None:
     for handler in list(root.handlers):
         if isinstance(handler, logging.handlers.RotatingFileHandler):
             root.removeHandler(handler)
-            handler.close()
+            with suppress(OSError):  # what is left of the log has no room on the disk
+                handler.close()
     if _fault_file is not None:
         faulthandler.disable()
         _fault_file.close()

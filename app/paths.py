@@ -45,4 +45,5 @@ class Folders:
 
     @staticmethod
     def default() -> "Folders":
-        return Folders(Path(platformdirs.user_data_dir("inglenook", appauthor=False, roaming=False)))
+        place = platformdirs.user_data_dir("inglenook", appauthor=False, roaming=False)
+        return Folders(Path(place))

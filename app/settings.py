@@ -59,7 +59,7 @@ def load(path: Path) -> Settings:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Settings()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         log.warning("settings cannot be read, so the defaults are used: %s", error)
         return Settings()
     if not isinstance(found, dict):

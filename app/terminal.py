@@ -1,5 +1,6 @@
 """What a terminal needs: Ctrl-C that interrupts nothing, a line that changes, text that is safe."""
 
+import os
 import signal
 import sys
 import threading
@@ -83,6 +84,15 @@ def say(text: str = "") -> None:
     print(text, file=sys.stderr)
 
 
+def read_line(prompt: str) -> str:
+    """One line from the person; here, and only here, Ctrl-C raises KeyboardInterrupt."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return input(prompt)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def with_editing() -> None:
     """Arrow keys and history in the input line, where Python has them."""
     with suppress(ImportError):
@@ -90,7 +100,14 @@ def with_editing() -> None:
 
 
 def be_robust() -> None:
-    """No character of an answer or a question may end the program."""
+    """No character of an answer or a question may end the program, nor a stream that is closed.
+
+    A closed one becomes the empty file, before the first file is opened: that would get the free
+    number 0, 1 or 2, and whatever native code prints would be written into it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - as long as the process
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

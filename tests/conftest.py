@@ -3,13 +3,17 @@
 import hashlib
 import os
 import shutil
+import signal
+import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("LANG", "C.UTF-8")
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # the peers gather usage figures too
 
 # With --no-skips a skip fails the run, except these: beginning of the test's id -> why it may.
 SKIPS_ALLOWED: dict[str, str] = {
@@ -64,6 +68,17 @@ def _converted(source: Path, precision: str) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _clipboard_is_emptied() -> Iterator[None]:
+    """Offscreen, Qt keeps what was copied until after Python has gone, and then cannot free it."""
+    yield
+    if "PySide6.QtGui" in sys.modules:
+        from PySide6.QtGui import QGuiApplication
+
+        if QGuiApplication.instance() is not None:
+            QGuiApplication.clipboard().clear()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-skips",
@@ -78,6 +93,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts background jobs
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--no-skips"):
         config.pluginmanager.register(NoSkips(), "no-skips")
 

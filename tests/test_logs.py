@@ -38,6 +38,18 @@ def test_exceptions_of_any_thread_are_logged(log_file):
     assert "Traceback" in text
 
 
+def test_no_line_is_lost_or_told_in_the_terminal(log_file, capfd):
+    logging.getLogger("app.test").info("a file name that is no text: \udcff")
+    assert "no text: \\udcff" in log_file.read_text()
+    (handler,) = [h for h in logging.getLogger().handlers if hasattr(h, "maxBytes")]
+    full = Path("/dev/full")
+    if full.exists():
+        handler.close()
+        handler.baseFilename = str(full)
+        logging.getLogger("app.test").info("the disk is full")
+    assert capfd.readouterr().err == ""
+
+
 def test_the_log_turns_over(log_file):
     log = logging.getLogger("app.test")
     for _ in range(60):

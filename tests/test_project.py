@@ -33,7 +33,9 @@ def run_python(code: str, **variables: str) -> str:
 
 # ---- version and imports
 def test_one_version() -> None:
-    assert PROJECT["version"] == app.__version__
+    from app.__main__ import VERSION
+
+    assert PROJECT["version"] == app.__version__ == VERSION
     assert f"## {app.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
@@ -51,6 +53,23 @@ def test_engine_loads_nothing_else_of_the_application() -> None:
     ours = [name for name in loaded if name.startswith("app.")]
     assert ours
     assert all(name.startswith("app.engine") for name in ours)
+
+
+def test_a_model_that_runs_leaves_nothing_in_the_home_folder(tmp_path: Path) -> None:
+    """ONNX Runtime would put a device id and usage figures there, and send them."""
+    code = f"""
+from app import engine as og
+model = og.Model({str(ROOT / "tests" / "data" / "tiny-llama")!r})
+with og.Generator(model, og.GeneratorParams(model)) as generator:
+    generator.append_tokens([1, 2, 3])
+    generator.generate_next_token()
+print("ran")
+"""
+    names = ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME")
+    home = {name: str(tmp_path) for name in names}
+    inherited = {"ORT_DISABLE_TELEMETRY": "0"}  # whatever the person has set
+    assert run_python(code, PYTHONPATH=str(ROOT), **home, **inherited) == "ran"
+    assert not list(tmp_path.iterdir())
 
 
 # ---- resources

@@ -19,7 +19,7 @@ def test_settings_come_back(tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["settings.json"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "\0", '"a"', '{"theme": '])
+@pytest.mark.parametrize("text", ["[" * 100_000, "", "{", "[]", "3", "\0", '"a"', '{"theme": '])
 def test_a_file_that_cannot_be_read_means_the_defaults(tmp_path, text, caplog):
     path = tmp_path / "settings.json"
     path.write_text(text)

@@ -11,8 +11,11 @@ from app.chat.messages import FinishReason, Message, ModelInfo, Options, Stats
 # ---- requests
 @dataclass(frozen=True)
 class Load:
+    """`threads`: how many processor threads; 0 leaves the choice to the engine."""
+
     request_id: int
     path: str
+    threads: int = 0
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,9 @@ class Session(Protocol):
 
 class EngineLoop:
     def __init__(self, session: Session, on_ready: Callable[[], None]) -> None:
-        """`on_ready` is called, by the thread of `run`, when the empty outbox gets an event."""
+        """`on_ready` is called when the empty outbox gets an event: by the thread of `run`, or, for
+        a request that came after its end, by the one that submits.
+        """
         self._session = session
         self._on_ready = on_ready
         self._changed = threading.Condition()  # guards all of the following
@@ -39,15 +41,19 @@ class EngineLoop:
         self._current: tuple[Request, Stop] | None = None
         self._outbox: deque[Event] = deque()
         self._is_closing = False
+        self._has_ended = False
 
     def submit(self, request: Request) -> None:
-        """Queue a request; order is kept."""
+        """Queue a request; order is kept. After `close` it is answered as stopped."""
         with self._changed:
             stop = Stop()
             if self._is_closing:
                 stop.set()
-            self._inbox.append((request, stop))
-            self._changed.notify()
+            if not self._has_ended:
+                self._inbox.append((request, stop))
+                self._changed.notify()
+                return
+        self._emit(Finished(request.request_id, "stopped"))
 
     def stop(self) -> None:
         """Stop the answers that were asked for so far; when there are none, the loading.
@@ -106,6 +112,7 @@ class EngineLoop:
         with self._changed:
             while not self._inbox:
                 if self._is_closing:
+                    self._has_ended = True
                     return None
                 self._changed.wait()
             self._current = self._inbox.popleft()

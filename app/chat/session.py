@@ -9,6 +9,7 @@ the generator's own sequence, so that only the tokens after the common beginning
 import gc
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -43,12 +44,9 @@ KEPT_ANSWERS = 200
 
 
 class ChatSession:
-    def __init__(self, engine: Any = og, *, threads: int = 0) -> None:
-        """`engine` has the names of app.engine; tests hand over a smaller one. 0 threads: its own
-        choice, for each model that is loaded.
-        """
+    def __init__(self, engine: Any = og) -> None:
+        """`engine` has the names of app.engine; tests hand over a smaller one."""
         self._engine = engine
-        self._threads = threads
         self._loaded: _LoadedModel | None = None
         self._generator: og.Generator | None = None
         self._wanted: Options | None = None  # set from another thread, read once per token
@@ -87,10 +85,20 @@ class ChatSession:
         yield Loading(request.request_id, request.path)
         self.close()
         try:
-            self._loaded = self._open(request.path)
+            self._loaded = self._open(request.path, request.threads)
         except EngineError as error:
             self.close()
             yield _failed(request.request_id, error)
+            return
+        except MemoryError as error:
+            self.close()
+            log.warning("out of memory", exc_info=error)
+            yield Failed(
+                request.request_id,
+                "There is not enough memory to load this model. Close other programs, or choose a"
+                " smaller model.",
+                kind="memory",
+            )
             return
         except BaseException:
             self.close()
@@ -106,10 +114,10 @@ class ChatSession:
         self.close()
         yield Finished(request.request_id)
 
-    def _open(self, path: str) -> "_LoadedModel":
+    def _open(self, path: str, threads: int) -> "_LoadedModel":
         config = self._engine.Config(path)
-        if self._threads:
-            options = {"intra_op_num_threads": self._threads}
+        if threads:
+            options = {"intra_op_num_threads": threads}
             config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
         model: og.Model = self._engine.Model(config)
         tokenizer: og.Tokenizer = self._engine.Tokenizer(model)
@@ -137,7 +145,7 @@ class ChatSession:
                 request.request_id, "No model is loaded. Choose one first.", kind="no model"
             )
             return
-        if not Path(loaded.info.path).exists():
+        if not os.path.exists(loaded.info.path):  # False too where nobody may look
             yield Failed(
                 request.request_id,
                 f"The folder of {loaded.info.name} was moved or deleted: {loaded.info.path}."

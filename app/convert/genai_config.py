@@ -17,18 +17,22 @@ SEARCH = {
     "top_k": 40,
     "repetition_penalty": 1.05,
 }
-ADVICE = {
-    "temperature": "general.sampling.temp",
-    "top_p": "general.sampling.top_p",
-    "top_k": "general.sampling.top_k",
-    "repetition_penalty": "general.sampling.penalty_repeat",
+# Option: the file's word for it, the type, and the most that is advice and no mistake.
+ADVICE: dict[str, tuple[str, type, float]] = {
+    "temperature": ("general.sampling.temp", float, 10.0),
+    "top_p": ("general.sampling.top_p", float, 1.0),
+    "top_k": ("general.sampling.top_k", int, 10_000),
+    "repetition_penalty": ("general.sampling.penalty_repeat", float, 10.0),
 }
 
 
 def search(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults, and what the file advises instead; a chat always samples."""
-    advice = {option: metadata.get(key) for option, key in ADVICE.items()}
-    usable = {option: v for option, v in advice.items() if isinstance(v, int | float) and v > 0}
+    usable = {}
+    for option, (key, kind, most) in ADVICE.items():
+        value: Any = metadata.get(key)
+        if type(value) in (int, kind) and 0 < value <= most:
+            usable[option] = value
     return {**SEARCH, **usable}
 
 

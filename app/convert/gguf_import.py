@@ -53,12 +53,12 @@ def import_gguf(
 
 def _decoder(file: GgufFile) -> Decoder:
     parts = file.metadata.get("split.count", 1)
-    if parts != 1:
+    if not isinstance(parts, int) or parts != 1:
         raise ConvertError(
             f"“{file.path.name}” is one of {parts} parts of a model: join them to one file first."
         )
     family = file.metadata.get("general.architecture")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise ConvertError(
             f"“{file.path.name}” is a model of the family “{family}”, which cannot be imported yet "

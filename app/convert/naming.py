@@ -1,5 +1,6 @@
 """What a model from a file is called: the name that its owner sees, fit for a folder."""
 
+import os
 import re
 from pathlib import Path
 
@@ -16,7 +17,7 @@ _SAYS_NOTHING = re.compile(
 )
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]+')
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)  # Windows
-MAX_LENGTH = 100
+MAX_BYTES = 200  # file systems allow 255, and an import on its way has a longer name
 
 
 def gguf_name(source: Path) -> str:
@@ -35,5 +36,6 @@ def gguf_name(source: Path) -> str:
 
 def folder_name(text: str) -> str:
     """`text` as near as every file system allows."""
-    name = _FORBIDDEN.sub(" ", text)[:MAX_LENGTH].strip(" .")
+    encoded = os.fsencode(_FORBIDDEN.sub(" ", text))[:MAX_BYTES]
+    name = encoded.decode("utf-8", "ignore").strip(" .")
     return f"{name} model" if _RESERVED.fullmatch(name) or not name else name

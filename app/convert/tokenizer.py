@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from app.convert.errors import ConvertError
 from app.convert.pretokenizers import PRE_TOKENIZERS
 
@@ -53,23 +55,30 @@ def read(metadata: Mapping[str, Any], name: str, size: int) -> Vocabulary:
         return metadata.get(f"tokenizer.ggml.{key}", otherwise)
 
     model, pieces = fact("model"), fact("tokens")
-    if model not in MODELS:
+    if not isinstance(model, str) or model not in MODELS:
         raise ConvertError(
             f"“{name}” has a tokenizer of the kind “{model}”, which cannot be imported yet."
         )
-    if not isinstance(pieces, list) or not all(isinstance(p, str) for p in pieces):
+    if not _is_texts(pieces) or not pieces:
         raise ConvertError(f"“{name}” has no vocabulary: it cannot be used for a chat.")
     if len(pieces) > size:
         raise ConvertError(f"“{name}” is damaged: it has more tokens than rows for them.")
     kinds, scores = fact("token_type"), fact("scores")
-    kinds = [NORMAL] * len(pieces) if kinds is None else list(map(int, kinds))
-    scores = [0.0] * len(pieces) if scores is None else list(map(float, scores))
+    merges = fact("merges", [])
+    if not (_is_numbers(kinds, "iu") and _is_numbers(scores, "f") and _is_texts(merges)):
+        raise ConvertError(f"“{name}” is damaged: its token lists are of the wrong kind.")
+    kinds = [NORMAL] * len(pieces) if kinds is None else kinds.tolist()
+    scores = [0.0] * len(pieces) if scores is None else scores.tolist()
     if not len(kinds) == len(scores) == len(pieces):
         raise ConvertError(f"“{name}” is damaged: its token lists differ in length.")
 
     def token(key: str) -> int | None:
         id = fact(key)
-        return id if isinstance(id, int) and 0 <= id < len(pieces) else None
+        return id if type(id) is int and 0 <= id < len(pieces) else None
+
+    def flag(key: str, otherwise: bool) -> bool:
+        value = fact(key, otherwise)
+        return value if isinstance(value, bool) else otherwise
 
     is_bpe = model == "gpt2"
     pre = str(fact("pre", "default"))
@@ -80,17 +89,26 @@ def read(metadata: Mapping[str, Any], name: str, size: int) -> Vocabulary:
         pieces=pieces,
         kinds=kinds,
         scores=scores,
-        merges=list(fact("merges", [])),
+        merges=merges,
         bos=token("bos_token_id"),
         eos=token("eos_token_id"),
         unknown=token("unknown_token_id"),
         padding=token("padding_token_id"),
         ends=_ends(pieces, kinds, [token(key) for key in END_KEYS]),
-        adds_bos=bool(fact("add_bos_token", not is_bpe or pre in ADDS_BOS)),
-        adds_eos=bool(fact("add_eos_token", False)),
-        adds_space=bool(fact("add_space_prefix", not is_bpe)),
+        adds_bos=flag("add_bos_token", not is_bpe or pre in ADDS_BOS),
+        adds_eos=flag("add_eos_token", False),
+        adds_space=flag("add_space_prefix", not is_bpe),
         template=template if isinstance(template, str) else None,
     )
+
+
+def _is_numbers(value: Any, kinds: str) -> bool:
+    """Arrays of numbers come from the file as numpy's; `kinds` are numpy's letters."""
+    return value is None or (isinstance(value, np.ndarray) and value.dtype.kind in kinds)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 ADDS_BOS = frozenset({"llama-bpe", "llama3", "llama-v3", "tekken"})

@@ -13,6 +13,7 @@ import numpy as np
 from gguf.constants import GGMLQuantizationType
 from numpy.typing import NDArray
 
+from app.convert.errors import ConvertError
 from app.convert.gguf_file import GgufFile, Tensor, decoded
 
 BLOCK = 32
@@ -113,7 +114,13 @@ def write(file: BinaryIO, source: GgufFile, stored: Stored) -> Iterator[int]:
             if stored.scales is None:
                 _put(file, stored.values, at, decoded(blocks, part.tensor.type))
             else:
-                quants, scales = eight_bit(blocks, part.tensor.type)
+                with np.errstate(invalid="ignore", over="ignore"):
+                    quants, scales = eight_bit(blocks, part.tensor.type)
+                if not np.isfinite(scales).all():
+                    raise ConvertError(
+                        f"“{source.path.name}” is damaged: “{part.tensor.name}” holds values that "
+                        "are no numbers. Get the file again."
+                    )
                 _put(file, stored.values, at, quants)
                 _put(file, stored.scales, at, scales)
             at += len(blocks)

@@ -291,13 +291,13 @@ def _locate(path: str | os.PathLike[str]) -> tuple[Path, str]:
         raise TypeError(f"A model is opened by the path of its folder, not {type(path).__name__}.")
     place = Path(path)
     onnx_name = ""
-    if place.is_file():
+    if os.path.isfile(place):  # Path's own raises for a name that is too long
         if place.name == CONFIG_NAME:
             return place.parent, ""
         if place.suffix.lower() != ".onnx":
             raise ModelError(f"{place.name} is not a model folder or an .onnx file.")
         place, onnx_name = place.parent, place.name
-    if not place.is_dir():
+    if not os.path.isdir(place):
         raise ModelError(f"There is no model at {place}.")
     if not (place / CONFIG_NAME).is_file():
         raise ModelError(f"{place} is not a model folder: {CONFIG_NAME} is missing in it.")
@@ -307,9 +307,10 @@ def _locate(path: str | os.PathLike[str]) -> tuple[Path, str]:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
+        json.dumps(document, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except OSError as error:
         raise ModelError(f"{path.name} cannot be read: {error.strerror or error}.") from error
-    except (UnicodeDecodeError, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path.name} is not valid JSON: {error}.") from error
     if not isinstance(document, dict):
         raise ModelError(f"{path.name} must hold a JSON object.")
@@ -339,6 +340,8 @@ def _providers(document: dict[str, Any]) -> list[Provider]:
     found = []
     for entry in entries:
         for name, options in entry.items():
+            if not isinstance(options, dict | None):
+                raise ModelError(f"{CONFIG_NAME}: the options of {name!r} must be an object.")
             chosen = {k: str(v) for k, v in (options or {}).items() if not isinstance(v, dict)}
             found.append(Provider(provider_word(name), chosen))
     return found
@@ -380,7 +383,8 @@ class _Reader:
 
     def file(self, name: str) -> str:
         value = self.text(name)
-        if value and (Path(value).is_absolute() or ".." in Path(value).parts or ":" in value):
+        is_outside = Path(value).is_absolute() or ".." in Path(value).parts or ":" in value
+        if is_outside or "\0" in value:
             raise self.fail(name, "a name inside the model folder")
         return value
 
@@ -541,14 +545,14 @@ def coerce_option(name: str, value: object) -> Any:
         return plain
     if isinstance(plain, bool) or not isinstance(plain, (int, float)):
         raise TypeError(f"{name} must be a number, not {value!r}.")
+    if isinstance(plain, int) and abs(plain) >= 2**31:
+        raise EngineError(f"{name} is out of range: {value!r:.40}.")
     if kind == "float":
         return float(plain)
     if isinstance(plain, float):
         if not plain.is_integer():
             raise EngineError(f"{name} must be a whole number, not {value!r}.")
-        plain = int(plain)
-    if abs(plain) >= 2**31:
-        raise EngineError(f"{name} is out of range: {value!r}.")
+        return coerce_option(name, int(plain))
     return plain
 
 

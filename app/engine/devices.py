@@ -12,7 +12,7 @@ import logging
 import operator
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,18 @@ def problem(word: str) -> str:
     return "this build does not support it"
 
 
+@contextlib.contextmanager
+def printed_to_log() -> Iterator[None]:
+    """What onnxruntime's Python code prints goes to the log: stdout may be somebody's answer."""
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(told):
+            yield
+    finally:
+        for line in told.getvalue().splitlines():
+            log.info("%s", line)
+
+
 def is_cuda_available() -> bool:
     return not problem("cuda")
 
@@ -195,10 +207,8 @@ def _cuda_problem() -> str:
 @cache
 def _load_cuda() -> None:
     """NVIDIA's wheels are found only if loaded first; what is not there is told on stdout."""
-    with contextlib.redirect_stdout(io.StringIO()) as told:
+    with printed_to_log():
         onnxruntime.preload_dlls()
-    for line in told.getvalue().splitlines():
-        log.info("%s", line)
 
 
 @cache

@@ -7,6 +7,7 @@ it is left as it is, which is slower and equally right.
 """
 
 import logging
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -216,11 +217,14 @@ def _check_external_files(graph: onnx.GraphProto, folder: Path, name: str) -> No
             continue
         entry = {item.key: item.value for item in tensor.external_data}
         location = entry.get("location", "")
-        end = int(entry.get("offset", 0) or 0) + int(entry.get("length", 0) or 0)
+        try:
+            end = int(entry.get("offset", 0) or 0) + int(entry.get("length", 0) or 0)
+        except ValueError as error:
+            raise ModelError(f"{name} does not say where its weights are: {error}.") from error
         ends[location] = max(ends.get(location, 0), end)
     for location, end in ends.items():
         file = folder / location
-        if not file.is_file():
+        if not os.path.isfile(file):  # Path.is_file raises for a name that is too long
             raise ModelError(f"{location} is missing in {folder}; {name} keeps its weights there.")
         if file.stat().st_size < end:
             raise ModelError(

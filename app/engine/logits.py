@@ -27,7 +27,7 @@ def penalize_repetition(row: Logits, seen: Tokens, penalty: float) -> None:
     """Scores of ids in `seen` move away from being chosen; each id counts once."""
     scores = row[seen]  # a copy: an id that occurs twice gets the same value twice
     factor = np.float32(penalty)
-    with np.errstate(over="ignore"):  # a banned score may become -inf
+    with np.errstate(over="ignore"):  # what is banned already may become -inf
         row[seen] = np.where(scores < 0, scores * factor, scores / factor)
 
 

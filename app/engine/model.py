@@ -138,7 +138,7 @@ def _open(plan: _Plan, config: Configuration, shares: list[bool]) -> Part:
         raise ModelError(f"genai_config.json: model.{plan.name}.filename is missing.")
     path = config.folder / plan.filename
     data = config.model_data.get(plan.filename)
-    if data is None and not path.is_file():
+    if data is None and not os.path.isfile(path):  # Path's own raises for too long a name
         raise ModelError(f"{path.name} is missing in {config.folder}.")
     decoder = config.model.decoder
     edited = graph.prepare(

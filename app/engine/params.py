@@ -121,10 +121,7 @@ def check(options: SearchOptions, configuration: Configuration) -> SearchOptions
         _within(options, "top_p", 0.0, 1.0)
         _within(options, "temperature", 0.0, 1e6)
         _within(options, "min_p", 0.0, 1.0)
-    if not (options.repetition_penalty > 0 and math.isfinite(options.repetition_penalty)):
-        raise EngineError(
-            f"repetition_penalty must be above 0, not {options.repetition_penalty!r}."
-        )
+    _within(options, "repetition_penalty", 1e-6, 1e6)  # beyond, scores leave float32's range
     return options
 
 

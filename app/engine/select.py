@@ -112,7 +112,7 @@ class RowSearch:
 
 
 def is_greedy(options: SearchOptions) -> bool:
-    return not options.do_sample or options.top_k == 1 or options.temperature == 0.0
+    return not options.do_sample or options.top_k == 1 or not np.float32(options.temperature)
 
 
 def prepared(

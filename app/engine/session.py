@@ -6,7 +6,8 @@ and lies on the session's own device.
 
 import ctypes
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -46,7 +47,7 @@ _NATIVE_ERRORS: tuple[type[BaseException], ...] = tuple(
     )
     if hasattr(native, name)
 )  # fmt: skip
-RUN_ERRORS: tuple[type[BaseException], ...] = (  # I/O binding raises the plain one
+RUN_ERRORS: tuple[type[BaseException], ...] = (  # I/O binding and bad options raise the plain one
     RuntimeError,
     MemoryError,
     *_NATIVE_ERRORS,
@@ -109,19 +110,22 @@ class Session:
 
     def _open(self, source: str | bytes, folder: Path) -> Any:
         options = _session_options(self._options)
-        if isinstance(source, bytes):
-            options.add_session_config_entry(
-                "session.model_external_initializers_file_folder_path", str(folder)
-            )
-        chosen = devices.add_providers(options, self._providers)
         try:
-            return onnxruntime.InferenceSession(source, options, providers=chosen)
-        except MemoryError as error:
-            raise OutOfMemoryError(f"Not enough memory to load {self._name}.") from error
-        except _NATIVE_ERRORS as error:
+            if isinstance(source, bytes):
+                options.add_session_config_entry(
+                    "session.model_external_initializers_file_folder_path", str(folder)
+                )
+            chosen = devices.add_providers(options, self._providers)
+            with devices.printed_to_log():
+                return onnxruntime.InferenceSession(source, options, providers=chosen)
+        except RUN_ERRORS as error:
             if _is_memory(error):
                 raise OutOfMemoryError(f"Not enough memory to load {self._name}.") from error
             raise ModelError(f"{self._name} cannot be loaded: {_words(error)}") from error
+        except TypeError as error:  # the runtime takes paths as text
+            raise ModelError(
+                f"The name of the folder of {self._name} is not valid text: rename the folder."
+            ) from error
 
     def io_binding(self) -> Any:
         return self._session.io_binding()
@@ -303,19 +307,31 @@ def _session_options(values: Mapping[str, Any]) -> Any:
             attribute, kind = _TYPED[name]
             if not isinstance(value, kind):
                 raise ModelError(f"session_options.{name} must be {kind.__name__}, not {value!r}.")
-            setattr(options, attribute, value)
+            with _refused(name, value):
+                setattr(options, attribute, value)
         elif name == "graph_optimization_level":
-            if value not in _OPTIMIZATION:
+            if str(value) not in _OPTIMIZATION:
                 raise ModelError(f"session_options.{name} is not known: {value!r}.")
-            options.graph_optimization_level = _OPTIMIZATION[value]
+            options.graph_optimization_level = _OPTIMIZATION[str(value)]
         elif name == "enable_profiling":
             options.enable_profiling = True
             options.profile_file_prefix = str(value)
         elif name == "custom_ops_library":
             raise ModelError("session_options.custom_ops_library is not supported.")
         else:
-            options.add_session_config_entry(name, str(value))
+            with _refused(name, value):
+                options.add_session_config_entry(name, str(value))
     return options
+
+
+@contextmanager
+def _refused(name: str, value: object) -> Iterator[None]:
+    """What the runtime does not take: too large a number, too long a text."""
+    try:
+        yield
+    except (TypeError, RuntimeError) as error:
+        text = f"session_options.{name:.40} is out of range: {value!r:.40}."
+        raise ModelError(text) from error
 
 
 def _waiting(cores: int) -> dict[str, str]:

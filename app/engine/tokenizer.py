@@ -311,7 +311,7 @@ def _read(path: Path, what: str) -> str:
     except FileNotFoundError as error:
         text = f"{path.name} is missing in {path.parent}: {what} is kept there."
         raise ModelError(text) from error
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ModelError(f"{path.name} cannot be read: {error}.") from error
 
 
@@ -332,7 +332,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         return {}
     try:
         settings = json.loads(_read(path, "the tokenizer's settings"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{path.name} is not valid JSON: {error}.") from error
     if not isinstance(settings, dict):
         raise ModelError(f"{path.name} must hold a JSON object.")

@@ -34,7 +34,12 @@ def graph_facts(path: Path) -> GraphFacts:
         raise LibraryError(f"“{path.name}” in “{path.parent.name}” is damaged.") from error
     if not model.graph.node:
         raise LibraryError(f"“{path.name}” in “{path.parent.name}” is damaged: it has no graph.")
-    return GraphFacts(_precision(model.graph), _data_bytes(model.graph))
+    try:
+        return GraphFacts(_precision(model.graph), _data_bytes(model.graph))
+    except (KeyError, ValueError) as error:
+        raise LibraryError(
+            f"“{path.name}” in “{path.parent.name}” does not say where its weights are."
+        ) from error
 
 
 def _precision(graph: onnx.GraphProto) -> str:

@@ -7,6 +7,7 @@ a dot are imports on their way.
 
 import json
 import logging
+import os
 import shutil
 import time
 from collections.abc import Generator, Iterator
@@ -33,7 +34,7 @@ STARTER_NAME = "SmolLM2-135M-Instruct"
 CONFIG = "genai_config.json"
 SUB_MODELS = ("decoder", "encoder", "embedding", "vision", "speech", "joiner", "draft", "mtp")
 COPY_STEP_BYTES = 8 << 20
-LEFTOVER_AGE_S = 24 * 3600
+LEFTOVER_AGE_S = 3600  # since the last write: an import writes all the time
 
 __all__ = ["STARTER_NAME", "LibraryError", "ModelFolder", "import_model", "inspect", "list_models"]
 
@@ -66,7 +67,7 @@ def list_models(models: Path) -> list[ModelFolder]:
 def inspect(path: Path) -> ModelFolder:
     """`path` is a model folder or an .onnx file in it; LibraryError names what is missing."""
     folder = path.parent if path.suffix == ".onnx" else path
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # Path's own raises for a name that is too long
         raise LibraryError(f"The model folder “{folder.name}” is not there (any more).")
     try:
         return _inspected(folder)
@@ -138,7 +139,7 @@ def _model_section(folder: Path) -> dict[str, Any]:
     path = _require(folder, CONFIG)
     try:
         config = json.loads(path.read_text("utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LibraryError(f"“{CONFIG}” in “{folder.name}” is damaged.") from error
     model = config.get("model") if isinstance(config, dict) else None
     if not isinstance(model, dict):
@@ -172,11 +173,14 @@ def _require(folder: Path, name: str) -> Path:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Every file of a model, without what version control and downloads keep in dot folders."""
+    """Every file of a model, without what version control and downloads keep in dot folders.
+
+    A link to a folder is not followed: it may lead back, or out into the whole disk.
+    """
     for path in folder.iterdir():
         if path.is_file():
             yield path
-        elif path.is_dir() and not path.name.startswith("."):
+        elif path.is_dir() and not path.is_symlink() and not path.name.startswith("."):
             yield from _files(path)
 
 
@@ -224,8 +228,8 @@ def _sweep(models: Path) -> None:
         return
     for leftover in leftovers:
         try:
-            age_s = time.time() - leftover.stat().st_mtime
-        except OSError:
+            written_at = max(path.stat().st_mtime for path in [leftover, *leftover.rglob("*")])
+        except OSError:  # it is gone meanwhile, or becomes a model right now
             continue
-        if age_s > LEFTOVER_AGE_S:
+        if time.time() - written_at > LEFTOVER_AGE_S:
             shutil.rmtree(leftover, ignore_errors=True)

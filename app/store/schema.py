@@ -110,12 +110,18 @@ def _check(connection: sqlite3.Connection, latest: int) -> int:
         mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
         tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     finally:
-        connection.execute("COMMIT")
+        end_reading(connection)
     if mark != APPLICATION_ID and (done or tables):
         raise ForeignFileError
     if done > latest:
         raise NewerSchemaError
     return done
+
+
+def end_reading(connection: sqlite3.Connection) -> None:
+    """An error may have ended the transaction already; saying so would hide the error."""
+    if connection.in_transaction:
+        connection.execute("COMMIT")
 
 
 def _do_step(connection: sqlite3.Connection, number: int, statements: str) -> None:

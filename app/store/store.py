@@ -10,6 +10,8 @@ call any method; the window uses one thread for all writes so that none happens 
 
 import hashlib
 import json
+import logging
+import shutil
 import sqlite3
 import sys
 import threading
@@ -24,7 +26,10 @@ from app.store import schema
 from app.store.locks import WriterLock
 from app.store.records import ConversationRecord, MessageRecord, PartRecord, State
 
+log = logging.getLogger(__name__)
+
 BUSY_TIMEOUT_S = 5.0
+LEAST_FREE_BYTES = 1 << 20
 NEW_CHAT_DRAFT = "draft of the new chat"
 
 
@@ -82,7 +87,7 @@ class Store:
                 writer.execute(
                     "INSERT INTO conversation(title, created_at, updated_at, options)"
                     " VALUES (?, ?, ?, ?)",
-                    (title, now, now, _json(options)),
+                    (_writable(title), now, now, _json(options)),
                 )
             )
 
@@ -156,7 +161,7 @@ class Store:
                 )
                 parts = self._parts_of(conversation_id)
             finally:
-                self._reader.execute("COMMIT")
+                schema.end_reading(self._reader)
         kept: dict[int, MessageRecord] = {}
         for row in rows:
             if row["deleted_at"] is None and (row["parent_id"] is None or row["parent_id"] in kept):
@@ -192,7 +197,7 @@ class Store:
                         State.WRITING,
                         self._lock.number,
                         time.time(),
-                        model,
+                        _writable(model),
                     ),
                 )
             )
@@ -298,7 +303,7 @@ class Store:
             " WHERE message.conversation_id = ? ORDER BY part.message_id, part.position",
             conversation_id,
         ):
-            part = PartRecord(row["kind"], row["text"], json.loads(row["details"]))
+            part = PartRecord(row["kind"], row["text"], _object(row["details"]))
             found.setdefault(row["message_id"], []).append(part)
         return found
 
@@ -365,6 +370,10 @@ def set_aside(path: Path) -> Path:
     """Move a chats file that cannot be opened out of the way; returns its new path."""
     stamp = time.strftime("%Y-%m-%d-%H%M%S")
     destination = path.with_name(f"{path.stem}-set-aside-{stamp}{path.suffix}")
+    number = 2
+    while destination.exists():  # twice in a second, or the clock was put back
+        destination = path.with_name(f"{path.stem}-set-aside-{stamp}-{number}{path.suffix}")
+        number += 1
     with _plain_errors(path):
         for ending in ("-wal", "-shm", ""):
             source = path.with_name(path.name + ending)
@@ -379,6 +388,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     )
     try:
         connection.row_factory = sqlite3.Row
+        connection.text_factory = _text
         connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         connection.close()
@@ -434,7 +444,7 @@ def _conversation(row: sqlite3.Row) -> ConversationRecord:
         created_at=row["created_at"],
         updated_at=row["updated_at"],
         draft=row["draft"],
-        options=json.loads(row["options"]),
+        options=_object(row["options"]),
         leaf_id=row["leaf_id"],
         deleted_at=row["deleted_at"],
     )
@@ -447,12 +457,32 @@ def _message(row: sqlite3.Row, parts: tuple[PartRecord, ...]) -> MessageRecord:
         parent_id=row["parent_id"],
         role=row["role"],
         parts=parts,
-        state=State(row["state"]),
+        state=_state(row["state"]),
         created_at=row["created_at"],
         model=row["model"],
         token_ids=_unpack(row["token_ids"]),
-        details=json.loads(row["details"]),
+        details=_object(row["details"]),
     )
+
+
+# A byte that a disk got wrong must not hide a chat: what can be read is shown.
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        log.warning("damaged details are left out: %s", error)
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _state(word: str) -> State:
+    return State(word) if word in list(State) else State.INTERRUPTED
 
 
 def _json(value: Mapping[str, Any]) -> str:
@@ -468,7 +498,7 @@ def _pack(token_ids: Sequence[int]) -> bytes:
 
 def _unpack(data: bytes) -> tuple[int, ...]:
     packed = array("i")
-    packed.frombytes(data)
+    packed.frombytes(data[: len(data) // packed.itemsize * packed.itemsize])
     if sys.byteorder == "big":
         packed.byteswap()
     return tuple(packed)
@@ -505,7 +535,11 @@ def _plain_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None or (code & 0xFF) not in _SENTENCES:
             raise
-        kind, sentence = _SENTENCES[code & 0xFF]
+        code = sqlite3.SQLITE_FULL if _is_disk_full(code, path) else code & 0xFF
+        kind, sentence = _SENTENCES[code]
+        raise StoreError(sentence.format(path=path), kind=kind) from error
+    except UnicodeDecodeError as error:  # in SQLite's own message about a name in the file
+        kind, sentence = _DAMAGED
         raise StoreError(sentence.format(path=path), kind=kind) from error
     except BlockingIOError as error:
         kind, sentence = _SENTENCES[sqlite3.SQLITE_BUSY]
@@ -516,6 +550,16 @@ def _plain_errors(path: Path) -> Iterator[None]:
             " or choose another folder.",
             kind="disk",
         ) from error
+
+
+def _is_disk_full(code: int, path: Path) -> bool:
+    """Without room for its small files SQLite speaks of an error of the disk."""
+    if code & 0xFF != sqlite3.SQLITE_IOERR:
+        return False
+    try:
+        return shutil.disk_usage(path.parent).free < LEAST_FREE_BYTES
+    except OSError:
+        return False
 
 
 _READ_ONLY = (

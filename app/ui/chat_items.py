@@ -42,8 +42,15 @@ def stats_line(stats: Stats) -> str:
     figures = [f"{stats.tokens_per_second:.0f} tok/s"] if stats.tokens_per_second else []
     figures.append(f"{stats.new_tokens:,} token" + "s" * (stats.new_tokens != 1))
     if stats.first_token_s:
-        figures.append(f"{stats.first_token_s:.1f} s first token")
+        figures.append(f"{short_time(stats.first_token_s)} first token")
     return STATS_SEPARATOR.join(figures)
+
+
+def short_time(seconds: float) -> str:
+    """0.04 as "40 ms", 1.26 as "1.3 s"."""
+    if seconds < 0.0995:
+        return f"{max(1, round(seconds * 1000))} ms"
+    return f"{seconds:.1f} s"
 
 
 def context_used(shown: Sequence[MessageRecord]) -> int:

@@ -6,7 +6,7 @@ scroll position and an open editor survive a chat that moves or a dot that light
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QLocale, QModelIndex, QPersistentModelIndex, Qt
@@ -69,10 +69,6 @@ def rows_of(chats: Sequence[ChatRow], now: datetime) -> list[Row]:
             last = section
         rows.append(chat)
     return rows
-
-
-def next_midnight(now: datetime) -> datetime:
-    return datetime.combine(now.date() + timedelta(days=1), datetime.min.time())
 
 
 class ChatListModel(QAbstractListModel):

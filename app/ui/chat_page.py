@@ -101,10 +101,6 @@ class ChatPage(QWidget):
     def replace(self, item: Item) -> None:
         self.transcript.replace(item)
 
-    @Slot(int)
-    def remove(self, key: int) -> None:
-        self.transcript.remove(key)
-
     @Slot(int, str, str)
     def stream(self, key: int, text: str, thought: str) -> None:
         self.transcript.stream(key, text, thought)

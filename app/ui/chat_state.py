@@ -74,11 +74,6 @@ class ChatState:
         return self.has_messages and self.can_send
 
     @property
-    def context_share(self) -> float:
-        length = self.model.context_length
-        return min(1.0, self.context_used / length) if length else 0.0
-
-    @property
     def placeholder(self) -> str:
         return f"Message {self.model.name}" if self.model.is_usable else "Choose a model to start"
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import (
     QFontMetrics,
     QInputMethodEvent,
     QKeyEvent,
+    QKeySequence,
     QPaintEvent,
     QResizeEvent,
 )
@@ -59,6 +60,14 @@ class InputField(QPlainTextEdit):
     def set_placeholder(self, text: str) -> None:
         self.setPlaceholderText(text)
         self.viewport().update()  # Qt repaints only when the placeholder comes or goes
+
+    def event(self, event: QEvent) -> bool:
+        """With nothing to undo here, the key is the window's: it brings a deleted chat back."""
+        is_asked = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if is_asked and event.matches(QKeySequence.StandardKey.Undo):
+            event.setAccepted(self.document().isUndoAvailable())
+            return event.isAccepted()
+        return super().event(event)
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         self._is_composing = bool(event.preeditString())

@@ -15,7 +15,7 @@ from PySide6.QtGui import (
     QTextDocument,
 )
 
-from app.ui import icons, theme
+from app.ui import icons
 from app.ui.document import (
     BULLET,
     CODE,
@@ -25,14 +25,18 @@ from app.ui.document import (
     CODE_HEAD_OF,
     CODE_TOP,
     INLINE_CODE,
+    MARK,
     QUOTE,
     QUOTE_STEP,
     RULE,
     TASK,
+    scale,
     x_of,
 )
 from app.ui.painting import fill_round
-from app.ui.theme import R_BADGE, R_CARD, SMALL, color, font
+from app.ui.theme import R_BADGE, R_CARD, SMALL, color, font, reading_font
+
+NUMBER_WIDTH = 120  # room that the number of a list item may take
 
 
 @dataclass
@@ -52,11 +56,18 @@ class _Mark:
 
 
 @dataclass
+class _ItemMark(_Mark):
+    """The mark of a list item; `level` is its task: 0 none, 1 open, 2 done."""
+
+    text: str = BULLET
+
+
+@dataclass
 class Decorations:
     cards: list[Card] = field(default_factory=list)
     pills: list[_Mark] = field(default_factory=list)
     bars: list[_Mark] = field(default_factory=list)
-    bullets: list[_Mark] = field(default_factory=list)  # level is the task: 0 none, 1 open, 2 done
+    items: list[_ItemMark] = field(default_factory=list)
     rules: list[_Mark] = field(default_factory=list)
 
     def collect(self, document: QTextDocument, position: int) -> None:
@@ -71,7 +82,8 @@ class Decorations:
             block = block.next()
 
     def _forget(self, start: int) -> None:
-        for marks in (self.cards, self.pills, self.bars, self.bullets, self.rules):
+        every: tuple[list[Any], ...] = (self.cards, self.pills, self.bars, self.items, self.rules)
+        for marks in every:
             while marks and marks[-1].position >= start:
                 marks.pop()
 
@@ -87,15 +99,17 @@ class Decorations:
             left = look.leftMargin()
             self.rules.append(_Mark(block.position(), QRectF(left, rect.top(), width - left, 1)))
             return
-        if look.hasProperty(BULLET):
-            self._bullet(block, layout.blockBoundingRect(block).topLeft(), look.property(TASK))
+        if look.hasProperty(MARK):
+            self._item(block, layout.blockBoundingRect(block).topLeft())
         self._pills_of(block, layout)
 
     def _bar(self, block: QTextBlock, rect: QRectF, levels: int) -> None:
         look = block.blockFormat()
         top = rect.top() - (CODE_HEAD + CODE_TOP if look.hasProperty(CODE_HEAD_OF) else 0)
+        is_code_end = look.hasProperty(CODE) and look.bottomMargin() > 0
+        bottom = rect.bottom() + (CODE_BOTTOM if is_code_end else 0)
         for level in range(levels):
-            place = QRectF(2 + QUOTE_STEP * level, top, 3, rect.bottom() - top)
+            place = QRectF(2 + QUOTE_STEP * level, top, 3, bottom - top)
             before = next((bar for bar in reversed(self.bars) if bar.level == level), None)
             if before is not None and self._is_behind(before, block):
                 place.setTop(before.rect.bottom())
@@ -116,30 +130,55 @@ class Decorations:
         else:
             self.cards[-1].rect.setBottom(rect.bottom() + CODE_BOTTOM)
 
-    def _bullet(self, block: QTextBlock, origin: QPointF, task: Any) -> None:
+    def _item(self, block: QTextBlock, origin: QPointF) -> None:
         if block.layout().lineCount() == 0:
             return
-        line = block.layout().lineAt(0)
-        size = 15.0 if task else 4.8
-        middle = origin.y() + line.y() + line.ascent() * 0.66
+        look, line = block.blockFormat(), block.layout().lineAt(0)
+        text, task = str(look.property(MARK)), int(look.property(TASK) or 0)
         is_rtl = block.textDirection() == Qt.LayoutDirection.RightToLeft
         right = origin.x() + line.x() + line.naturalTextRect().right()
-        x = right + 11 if is_rtl else origin.x() + line.x() - 11
-        rect = QRectF(x - size / 2, middle - size / 2, size, size)
-        self.bullets.append(_Mark(block.position(), rect, int(task or 0)))
+        left = origin.x() + line.x()
+        if text != BULLET:
+            x = right + 7 if is_rtl else left - 7 - NUMBER_WIDTH
+            rect = QRectF(x, origin.y() + line.y(), NUMBER_WIDTH, line.ascent() + line.descent())
+        else:
+            size = (15.0 if task else 4.8) * scale()
+            middle = origin.y() + line.y() + line.ascent() * 0.66
+            gap = (13 if task else 11) * scale()
+            x = right + gap if is_rtl else left - gap
+            rect = QRectF(x - size / 2, middle - size / 2, size, size)
+        level = -1 if is_rtl and text != BULLET else task
+        self.items.append(_ItemMark(block.position(), rect, level, text))
 
     def _pills_of(self, block: QTextBlock, layout: QAbstractTextDocumentLayout) -> None:
         iterator = block.begin()
+        start: int | None = None  # of a pill whose last character is still to come
+        end = 0
         while not iterator.atEnd():
             fragment = iterator.fragment()
-            if fragment.charFormat().hasProperty(INLINE_CODE):
-                start = fragment.position() - block.position()
-                self._pill(block, layout, start, start + fragment.length())
+            chars, at = fragment.charFormat(), fragment.position() - block.position()
+            if chars.hasProperty(INLINE_CODE):
+                start = at if start is None else start
+                end = at + fragment.length()
+                if room := float(chars.property(INLINE_CODE)):
+                    self._pill(block, layout, start, end, room)
+                    start = None
+            elif start is not None:
+                self._pill(block, layout, start, end, 0)
+                start = None
             iterator += 1
+        if start is not None:
+            self._pill(block, layout, start, end, 0)
 
     def _pill(
-        self, block: QTextBlock, layout: QAbstractTextDocumentLayout, at: int, end: int
+        self,
+        block: QTextBlock,
+        layout: QAbstractTextDocumentLayout,
+        at: int,
+        end: int,
+        room: float,
     ) -> None:
+        """`room`: how much wider the last character was made, for the edge and the air."""
         origin = layout.blockBoundingRect(block).topLeft()
         while at < end:
             line = block.layout().lineForTextPosition(at)
@@ -148,9 +187,10 @@ class Decorations:
             stop = min(end, line.textStart() + line.textLength())
             left, right = sorted((x_of(line, at), x_of(line, stop)))
             base = origin.y() + line.y() + line.ascent()
-            scale = theme.reading_px() / 15
+            height = 18 * scale()
+            edge = 3 - room if stop == end else 3
             rect = QRectF(
-                origin.x() + left - 2.5, base - 13.5 * scale, right - left + 5, 18 * scale
+                origin.x() + left - 3, base - 0.75 * height, right - left + 3 + edge, height
             )
             self.pills.append(_Mark(block.position(), rect))
             if stop <= at:
@@ -171,9 +211,9 @@ class Decorations:
         for rule in self.rules:
             if rule.rect.intersects(clip):
                 draw.fillRect(rule.rect, color("line"))
-        for bullet in self.bullets:
-            if bullet.rect.intersects(clip):
-                _paint_bullet(draw, bullet)
+        for item in self.items:
+            if item.rect.intersects(clip):
+                _paint_item(draw, item)
 
 
 def _paint_card(draw: QPainter, card: Card) -> None:
@@ -187,17 +227,25 @@ def _paint_card(draw: QPainter, card: Card) -> None:
     draw.drawText(place, Qt.AlignmentFlag.AlignVCenter, card.language)
 
 
-def _paint_bullet(draw: QPainter, bullet: _Mark) -> None:
-    if not bullet.level:
+def _paint_item(draw: QPainter, item: _ItemMark) -> None:
+    if item.text != BULLET:
+        draw.setFont(reading_font())
+        draw.setPen(color("text"))
+        side = Qt.AlignmentFlag.AlignLeft if item.level < 0 else Qt.AlignmentFlag.AlignRight
+        draw.drawText(item.rect, side | Qt.AlignmentFlag.AlignBottom, item.text)
+    elif not item.level:
         draw.setPen(Qt.PenStyle.NoPen)
         draw.setBrush(color("muted"))
-        draw.drawEllipse(bullet.rect)
-        return
-    is_done = bullet.level == 2
+        draw.drawEllipse(item.rect)
+    else:
+        _paint_task(draw, item.rect, is_done=item.level == 2)
+
+
+def _paint_task(draw: QPainter, rect: QRectF, *, is_done: bool) -> None:
     fill = color("accent") if is_done else None
-    fill_round(draw, bullet.rect, 3, fill, color("accent" if is_done else "control"), 1.25)
+    fill_round(draw, rect, 3, fill, color("accent" if is_done else "control"), 1.25)
     if is_done:
-        icons.paint(draw, "check", bullet.rect.adjusted(1.5, 1.5, -1.5, -1.5), "on_accent")
+        icons.paint(draw, "check", rect.adjusted(1.5, 1.5, -1.5, -1.5), "on_accent")
 
 
 def code_of(document: QTextDocument, card: Card) -> str:

@@ -6,6 +6,7 @@ cheap: Qt lays out anew only from the first block that changed.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -20,8 +21,6 @@ from PySide6.QtGui import (
     QTextFormat,
     QTextFrameFormat,
     QTextLine,
-    QTextList,
-    QTextListFormat,
     QTextTableCellFormat,
     QTextTableFormat,
 )
@@ -31,23 +30,30 @@ from app.ui.highlight import highlight
 from app.ui.theme import READING, color, font, reading_font
 
 _PROPERTY = QTextFormat.Property.UserProperty.value
-INLINE_CODE = _PROPERTY + 1  # of characters
+INLINE_CODE = _PROPERTY + 1  # of characters: what the last of them is wider by
 CODE = _PROPERTY + 2  # of every block of code: how far its card stands in from the left
 CODE_HEAD_OF = _PROPERTY + 3  # of the first block of code: its language
 CODE_GOES_ON = _PROPERTY + 4  # of a block that continues the line of code before it
 QUOTE = _PROPERTY + 5  # of a block: how many quotes it stands in
 RULE = _PROPERTY + 6  # of the block of a horizontal rule
 TASK = _PROPERTY + 7  # of a list item: 1 open, 2 done
-BULLET = _PROPERTY + 8  # of a list item that gets a painted bullet
+MARK = _PROPERTY + 8  # of the first block of a list item: BULLET, or its number
+BULLET = "\u2022"
 
 CODE_HEAD, CODE_TOP, CODE_PAD, CODE_BOTTOM = 30, 11, 14, 11
+PILL_ROOM = 4.0  # px beside inline code: its edge, and air
 QUOTE_STEP, DEEPEST = 16, 8  # px a level, and how many levels are shown as steps
 LINE_BREAK = "\u2028"
 
 
 def step_width() -> int:
     """How far a list stands in."""
-    return round(22 * max(1.0, theme.reading_px() / 15))
+    return round(22 * max(1.0, scale()))
+
+
+def scale() -> float:
+    """How much larger reading text is than the 15 px that the measures here are for."""
+    return theme.reading_px() / 15
 
 
 class Styles:
@@ -91,13 +97,20 @@ def prepare(document: QTextDocument) -> None:
     document.setDefaultFont(reading_font())
 
 
+@dataclass
 class OpenList:
-    """A list that is being written: its QTextList exists from its first item on."""
+    """A list that is being written. Its marks are painted: a QTextList would lay out all of its
+    items anew for each that is added."""
 
-    def __init__(self, list_format: QTextListFormat, is_ordered: bool) -> None:
-        self.format, self.is_ordered = list_format, is_ordered
-        self.made: QTextList | None = None
-        self.next_number = list_format.start()
+    is_ordered: bool
+    next_number: int = 1
+    suffix: str = "."
+
+    def take_mark(self) -> str:
+        if not self.is_ordered:
+            return BULLET
+        self.next_number += 1
+        return f"{self.next_number - 1}{self.suffix}"
 
 
 class Writer:
@@ -159,7 +172,8 @@ class Writer:
             self._begin(block, chars)
             return text
         self._item_is_open = False
-        added = self._block(bottom=bottom)
+        added = QTextBlockFormat()
+        added.setBottomMargin(bottom)
         if not self.lists[-1].is_ordered and text[:4].lower() in ("[ ] ", "[x] "):
             added.setProperty(TASK, 1 if text[1] == " " else 2)
             text = text[4:]
@@ -173,8 +187,8 @@ class Writer:
         block.setHeadingLevel(level)
         block.setIndent(self._depth())
         if self._item_is_open:
-            block.setIndent(0)
             self._item_is_open = False
+            block.clearProperty(QTextFormat.Property.BlockLeftMargin.value)
             self.cursor.mergeBlockFormat(block)
         else:
             self._begin(block, chars)
@@ -205,34 +219,23 @@ class Writer:
         """A list that this writer was given (it goes on in the tail) is taken up again."""
         if len(self.lists) == 1 and tokens[i].level == 0:
             return i + 1
-        is_ordered = tokens[i].type.startswith("ordered")
-        made = QTextListFormat()
-        made.setIndent(min(len(self.lists) + 1, DEEPEST))
-        if is_ordered:
-            made.setStyle(QTextListFormat.Style.ListDecimal)
-            made.setStart(
-                min(int(tokens[i].attrGet("start") or 0), 10**9) if tokens[i].attrs else 1
-            )
-            made.setNumberSuffix(tokens[i].markup or ".")
+        token = tokens[i]
+        if token.type.startswith("ordered"):
+            start = token.attrGet("start")
+            number = int(start) if start is not None else 1
+            self.lists.append(OpenList(True, number, token.markup or "."))
         else:
-            made.setStyle(QTextListFormat.Style.ListStyleUndefined)
-        self.lists.append(OpenList(made, is_ordered))
+            self.lists.append(OpenList(False))
         return i + 1
 
     def _item_open(self, _tokens: list[Token], i: int) -> int:
-        current = self.lists[-1]
+        mark = self.lists[-1].take_mark()
         block = self._block(bottom=4)
-        if current.is_ordered:
-            digits = len(str(current.next_number))
-            block.setLeftMargin(block.leftMargin() + 6 + 9 * max(0, digits - 2))
-            current.next_number += 1
-        else:
-            block.setProperty(BULLET, True)
+        block.setIndent(self._depth())
+        block.setProperty(MARK, mark)
+        if mark != BULLET:  # numbers need room, long ones more of it
+            block.setLeftMargin(block.leftMargin() + 6 + 9 * scale() * max(0, len(mark) - 3))
         self._begin(block, self._styles.chars(role="muted" if self.quotes else "text"))
-        if current.made is None:
-            current.made = self.cursor.createList(current.format)
-        else:
-            current.made.add(self.cursor.block())
         self._item_is_open = True
         return i + 1
 
@@ -279,10 +282,10 @@ class Writer:
     def code_rest(self, text: str, chars: QTextCharFormat | None = None) -> None:
         """Text of the current line, in further blocks where it is long beyond all measure."""
         chars = chars or self._code_chars("text")
-        free = markdown.PIECE - self.cursor.positionInBlock()
+        free = markdown.WORD - self.cursor.positionInBlock()
         while len(text) > free:
             self.cursor.insertText(text[:free], chars)
-            text, free = text[free:], markdown.PIECE
+            text, free = text[free:], markdown.WORD
             block = self._code_block(None)
             block.setProperty(CODE_GOES_ON, True)
             self.cursor.insertBlock(block, chars)
@@ -329,10 +332,11 @@ class Writer:
         return end
 
     def _write_table(self, found: markdown.Table) -> None:
+        look = self._table_format()
         if self.is_fresh:
             self._first_at_top(QTextBlockFormat())
             self._collapse()
-        made = self.cursor.insertTable(len(found.rows), len(found.alignments), self._table_format())
+        made = self.cursor.insertTable(len(found.rows), len(found.alignments), look)
         for r, row in enumerate(found.rows):
             for c, content in enumerate(row):
                 cell = made.cellAt(r, c)
@@ -348,7 +352,9 @@ class Writer:
         made.setBorder(0)
         made.setCellSpacing(0)
         made.setCellPadding(0)
-        made.setTopMargin(6)
+        # Qt leaves out the lower margin of a block that stands before a table.
+        is_behind_code = not self.is_fresh and self.cursor.blockFormat().hasProperty(CODE)
+        made.setTopMargin(CODE_BOTTOM + 14 if is_behind_code else 6)
         made.setBottomMargin(12)
         made.setLeftMargin(self._inset())
         made.setHeaderRowCount(1)
@@ -454,7 +460,7 @@ class Writer:
     def _inline_other(self, token: Token, stack: list[QTextCharFormat]) -> None:
         kind = token.type
         if kind == "code_inline":
-            self.cursor.insertText(token.content, self._inline_code(stack[-1]))
+            self._pill(token.content, self._inline_code(stack[-1]))
         elif kind == "image":  # never fetched: its words, as a link to it
             source = str(token.attrGet("src") or "")
             self.cursor.insertText(token.content or source, _link(stack[-1], source))
@@ -467,9 +473,27 @@ class Writer:
         elif token.nesting < 0 and len(stack) > 1:
             stack.pop()
 
+    def _pill(self, code: str, chars: QTextCharFormat) -> None:
+        """Inline code: the character before it and its own last one make room for its edges."""
+        before = self.cursor.block().text()[: self.cursor.positionInBlock()][-1:]
+        if before.isascii() and before.isprintable() and before:
+            made = QTextCharFormat(self.cursor.charFormat())
+            self.cursor.movePosition(
+                QTextCursor.MoveOperation.PreviousCharacter, QTextCursor.MoveMode.KeepAnchor
+            )
+            self.cursor.setCharFormat(_with_room(made))
+            self.cursor.setPosition(self.cursor.selectionEnd())
+        # A sign that is put together of several characters must not be cut.
+        inner, last = (code[:-1], code[-1:]) if code[-1:].isascii() else (code, "")
+        if inner:
+            self.cursor.insertText(inner, chars)
+        if last:
+            chars.setProperty(INLINE_CODE, PILL_ROOM)
+            self.cursor.insertText(last, _with_room(chars))
+
     def _inline_code(self, around: QTextCharFormat) -> QTextCharFormat:
         made = QTextCharFormat(self._styles.chars(READING - 2, 500, "text", True))
-        made.setProperty(INLINE_CODE, True)
+        made.setProperty(INLINE_CODE, 0.0)
         if around.isAnchor():
             made.setAnchor(True)
             made.setAnchorHref(around.anchorHref())
@@ -482,6 +506,13 @@ _EMPHASIS = {
     "em_open": lambda chars: chars.setFontItalic(True),
     "s_open": lambda chars: chars.setFontStrikeOut(True),
 }
+
+
+def _with_room(chars: QTextCharFormat) -> QTextCharFormat:
+    made = QTextCharFormat(chars)
+    made.setFontLetterSpacingType(QFont.SpacingType.AbsoluteSpacing)
+    made.setFontLetterSpacing(PILL_ROOM)
+    return made
 
 
 def _link(around: QTextCharFormat, address: str) -> QTextCharFormat:
@@ -538,15 +569,31 @@ def write_plain(document: QTextDocument, text: str) -> None:
     """A text exactly as typed: every line a block, nothing interpreted."""
     prepare(document)
     cursor = QTextCursor(document)
-    chars = styles().chars()
-    block = QTextBlockFormat()
-    block.setLineHeight(132, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+    cursor.setBlockFormat(_plain_block())
+    cursor.setBlockCharFormat(styles().chars())
+    append_plain(document, text)
+
+
+def append_plain(document: QTextDocument, text: str) -> None:
+    """More of such a text, at its end."""
+    cursor = QTextCursor(document)
+    cursor.movePosition(QTextCursor.MoveOperation.End)
     cursor.beginEditBlock()
-    cursor.setBlockFormat(block)
-    cursor.setBlockCharFormat(chars)
+    block, chars = _plain_block(), styles().chars()
     for n, line in enumerate(text.split("\n")):
-        for m, at in enumerate(range(0, max(len(line), 1), markdown.PIECE)):
-            if n or m:
-                cursor.insertBlock(block, chars)
-            cursor.insertText(line[at : at + markdown.PIECE], chars)
+        if n:
+            cursor.insertBlock(block, chars)
+        held = cursor.block().text()
+        while (place := markdown.cut(held + line)) is not None:
+            free = max(0, place[1] - len(held))
+            cursor.insertText(line[:free], chars)
+            cursor.insertBlock(block, chars)
+            line, held = line[free:], ""
+        cursor.insertText(line, chars)
     cursor.endEditBlock()
+
+
+def _plain_block() -> QTextBlockFormat:
+    made = QTextBlockFormat()
+    made.setLineHeight(132, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+    return made

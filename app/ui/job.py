@@ -8,13 +8,15 @@ import logging
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from app.convert.progress import Progress
 from app.store.store import Store
 from app.ui import notices
+
+if TYPE_CHECKING:  # the package brings the importers, which no window waits for
+    from app.convert.progress import Progress
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ class Job(QObject):
     cancelled = Signal()
 
     def __init__(
-        self, work: Callable[[], Generator[Progress, None, Any]], parent: QObject | None = None
+        self, work: Callable[[], "Generator[Progress, None, Any]"], parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._work = work

@@ -12,11 +12,7 @@ from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QCloseEvent,
-    QCursor,
     QDesktopServices,
-    QDragEnterEvent,
-    QDragLeaveEvent,
-    QDropEvent,
     QGuiApplication,
     QKeyEvent,
     QResizeEvent,
@@ -27,13 +23,14 @@ from app import paths
 from app.settings import Settings
 from app.ui import notices, theme
 from app.ui.actions import FIXED_KEYS, Actions
+from app.ui.areas import Area, go_round
 from app.ui.chat_controller import ChatController
 from app.ui.chat_page import ChatPage
 from app.ui.chat_state import ChatState
-from app.ui.drop_veil import DropVeil
-from app.ui.drops import verdict
+from app.ui.drop_target import DropTarget
 from app.ui.inspector import Inspector
 from app.ui.items import Notice
+from app.ui.message_actions import MessageActions
 from app.ui.model_controller import ModelController
 from app.ui.model_menu import ModelMenu
 from app.ui.panels import Panels, Side
@@ -41,8 +38,7 @@ from app.ui.problem_page import ProblemPage
 from app.ui.settings_dialog import SettingsDialog
 from app.ui.sheet import Sheet
 from app.ui.sidebar import APP_NAME, Sidebar
-from app.ui.statistics import StatisticsCard
-from app.ui.toast import Toast
+from app.ui.undo_toast import UndoToast
 
 SMALLEST = (720, 480)
 TEXT_STEP_PERCENT = 10
@@ -58,18 +54,16 @@ class MainWindow(QMainWindow):
         self._settings, self._folders = settings, folders
         self._chat: ChatController | None = None
         self._models: ModelController | None = None
+        self._messages: MessageActions | None = None
         self._state = ChatState()
-        self._toast: Toast | None = None
-        self._model_menu: ModelMenu | None = None
-        self._statistics: StatisticsCard | None = None
         self._must_ask = True
         self.setWindowTitle(APP_NAME)
         self.setMinimumSize(*SMALLEST)
-        self.setAcceptDrops(True)
         self.sidebar, self.page, self.inspector = Sidebar(), ChatPage(), Inspector()
         self.panels = Panels(self.sidebar, self.page, self.inspector)
         self.problem = ProblemPage()
-        self._veil = DropVeil(self.page)
+        self.drops = DropTarget(self, self.page)
+        self.undo = UndoToast(self, self.sidebar.models_row)
         self._pages = QStackedWidget()
         self._pages.addWidget(self.panels)
         self._pages.addWidget(self.problem)
@@ -90,7 +84,6 @@ class MainWindow(QMainWindow):
         chat.items_reset.connect(page.set_items)
         chat.item_appended.connect(page.append)
         chat.item_replaced.connect(page.replace)
-        chat.item_removed.connect(page.remove)
         chat.item_streamed.connect(page.stream)
         chat.scrolled_to.connect(page.scroll_to)
         chat.notice_changed.connect(page.set_notice)
@@ -104,6 +97,7 @@ class MainWindow(QMainWindow):
         models.state_changed.connect(chat.set_model_state)
         models.notice_raised.connect(chat.show_notice)
         models.about_to_load.connect(chat.stop)
+        self._join_messages(chat)
         page.composer.sent.connect(chat.send)
         page.composer.draft_changed.connect(chat.change_draft)
         page.composer.stop_requested.connect(chat.stop)
@@ -121,6 +115,24 @@ class MainWindow(QMainWindow):
         self._pages.setCurrentWidget(self.panels)
         self._on_state(chat.state)
         page.composer.field.setFocus()
+
+    def _join_messages(self, chat: ChatController) -> None:
+        """Chats may be opened anew, after an error: the actions belong to the newest."""
+        old, self._messages = self._messages, MessageActions(chat, self.page.transcript, self)
+        if old is not None:
+            old.deleteLater()
+        messages = self._messages
+        self.page.message_action.connect(messages.act)
+        messages.elsewhere.connect(self._on_notice_action)
+        messages.announced.connect(self._announce)
+        for name, slot in {
+            "write_again": chat.write_last_again,
+            "edit_last": messages.edit_last,
+            "previous": messages.previous_version,
+            "next": messages.next_version,
+            "copy": messages.copy_answer,
+        }.items():
+            self.actions_[name].triggered.connect(slot)
 
     def show_problem(self, notice: Notice) -> None:
         """In place of the chats, when there are none to show."""
@@ -141,12 +153,13 @@ class MainWindow(QMainWindow):
         page.composer.model_menu_requested.connect(self._show_models)
         page.composer.edit_last_requested.connect(actions["edit_last"].trigger)
         page.first_run.open_requested.connect(actions["open_model"].trigger)
-        page.message_action.connect(self._on_message_action)
         page.notice_action.connect(self._on_notice_action)
         page.transcript.link_activated.connect(self._open_link)
         self.problem.action.connect(self._on_notice_action)
         self.inspector.hide_requested.connect(actions["inspector"].trigger)
         self.panels.changed.connect(self._on_panels)
+        self.drops.dropped.connect(self.open_model)
+        self.undo.undone.connect(self._undo)
 
     def _connect_actions(self) -> None:
         for name, slot in {
@@ -158,11 +171,6 @@ class MainWindow(QMainWindow):
             "settings": self._show_settings,
             "quit": self.close,
             "stop": self._stop,
-            "write_again": self._write_again,
-            "edit_last": self._edit_last,
-            "previous": self._previous_version,
-            "next": self._next_version,
-            "copy": self._copy_answer,
             "sidebar": self._toggle_sidebar,
             "inspector": self._toggle_inspector,
             "options": self._go_to_options,
@@ -186,6 +194,7 @@ class MainWindow(QMainWindow):
     def _on_state(self, state: ChatState) -> None:
         old, self._state = self._state, state
         self.page.set_state(state)
+        self.drops.is_open = state.is_store_open
         if state.model.defaults != old.model.defaults:
             self.inspector.set_defaults(state.model.defaults)
         self.sidebar.set_device(_device_words(state.model.device or "CPU"))
@@ -217,7 +226,7 @@ class MainWindow(QMainWindow):
         self.page.head.set_panels(sidebar=sidebar, inspector=inspector)
         self.actions_["sidebar"].setChecked(sidebar)
         self.actions_["inspector"].setChecked(inspector)
-        self._place_toast()
+        self.undo.place()
 
     @Slot(str)
     def _announce(self, text: str) -> None:
@@ -256,44 +265,14 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _undo(self) -> None:
-        if self._toast is not None:
-            self._toast.dismiss()
+        self.undo.dismiss()
         if self._chat is not None:
             self._chat.undo_delete()
 
     @Slot(str)
     def _on_deleted(self, _title: str) -> None:
-        if self._toast is not None:
-            self._toast.dismiss()
-        toast = self._toast = Toast("Chat deleted", "Undo")
-        toast.acted.connect(self._undo)
-        toast.closed.connect(self._on_toast_closed)
-        toast.setParent(self)
-        toast.adjustSize()
-        self._place_toast()
-        toast.show()
-        toast.raise_()
+        self.undo.show("Chat deleted")
         self._announce("Chat deleted. Control Z brings it back.")
-
-    @Slot()
-    def _on_toast_closed(self) -> None:
-        toast = self.sender()
-        if toast is self._toast:
-            self._toast = None
-        if isinstance(toast, QWidget):
-            toast.hide()
-            toast.deleteLater()
-
-    def toast(self) -> Toast | None:
-        return self._toast
-
-    def _place_toast(self) -> None:
-        """Above the foot of the list, where the chat was."""
-        if self._toast is not None:
-            rows = self.sidebar.models_row
-            y = rows.mapTo(self, QPoint(0, 0)).y() if rows.isVisible() else self.height() - 96
-            left = 0 if self.panels.is_shown("sidebar") else 8
-            self._toast.move(left, y - self._toast.height() + 4)
 
     @Slot()
     def _go_to_search(self) -> None:
@@ -302,64 +281,10 @@ class MainWindow(QMainWindow):
         self.sidebar.search.selectAll()
 
     # ---- answers
-    @Slot(int, str)
-    def _on_message_action(self, key: int, name: str) -> None:
-        chat = self._chat
-        if chat is None:
-            return
-        if name == "copy":
-            record = chat.record(key)
-            if record is not None:
-                QGuiApplication.clipboard().setText(chat.text_of(key))
-        elif name == "regenerate":
-            chat.write_again(key)
-        elif name in ("previous", "next"):
-            chat.switch_branch(key, -1 if name == "previous" else 1)
-        elif name == "statistics":
-            self._show_statistics(key)
-        elif name != "edit":  # the transcript edits in place and sends `edited`
-            self._on_notice_action(name)
-
-    def _show_statistics(self, key: int) -> None:
-        record = self._chat.record(key) if self._chat is not None else None
-        if record is not None:
-            opener = QApplication.widgetAt(QCursor.pos()) or QApplication.focusWidget()
-            self._statistics = StatisticsCard(record)
-            self._statistics.open_from(opener or self.page.transcript, above=True)
-
     @Slot()
     def _stop(self) -> None:
         if self._chat is not None:
             self._chat.stop()
-
-    @Slot()
-    def _write_again(self) -> None:
-        if self._chat is not None:
-            self._chat.write_last_again()
-
-    @Slot()
-    def _edit_last(self) -> None:
-        key = self._chat.last_question() if self._chat is not None else None
-        if key is not None and not self._state.is_writing:
-            self.page.transcript.edit(key)
-
-    @Slot()
-    def _previous_version(self) -> None:
-        self._switch(-1)
-
-    @Slot()
-    def _next_version(self) -> None:
-        self._switch(1)
-
-    def _switch(self, step: int) -> None:
-        if self._chat is not None and (key := self._chat.answer_beside()) is not None:
-            self._chat.switch_branch(key, step)
-
-    @Slot()
-    def _copy_answer(self) -> None:
-        if self._chat is not None and (text := self._chat.last_answer_text()):
-            QGuiApplication.clipboard().setText(text)
-            self._announce("Copied")
 
     # ---- models
     @Slot()
@@ -375,9 +300,10 @@ class MainWindow(QMainWindow):
             return
         entries = self._models.entries()
         self.sidebar.set_model_count(len(entries))
-        menu = self._model_menu = ModelMenu(entries)
+        menu = ModelMenu(entries)
         menu.chosen.connect(self._models.load)
         menu.open_requested.connect(self._ask_for_model)
+        menu.closed.connect(menu.deleteLater)
         menu.open_from(opener, above=above)
 
     @Slot()
@@ -426,8 +352,8 @@ class MainWindow(QMainWindow):
         """A message that came back is sent again, else the last answer is written again."""
         if self.page.composer.text().strip():
             self.page.composer.submit()
-        else:
-            self._write_again()
+        elif self._chat is not None:
+            self._chat.write_last_again()
 
     @Slot(object)
     def show_exception(self, error: Exception) -> None:
@@ -477,24 +403,14 @@ class MainWindow(QMainWindow):
         self._go_round(-1)
 
     def _go_round(self, step: int) -> None:
-        areas = [
+        areas: list[Area] = [
             (self.sidebar, self.sidebar.list),
             (self.page.transcript, self.page.transcript),
             (self.page.first_run, self.page.first_run.nextInFocusChain()),
             (self.page.composer, self.page.composer.field),
             (self.inspector, self.inspector.options.prompt),
         ]
-        shown = [(area, target) for area, target in areas if area.isVisible()]
-        focused = self.focusWidget()
-        inside = [
-            i
-            for i, (area, _) in enumerate(shown)
-            if focused is not None and (area is focused or area.isAncestorOf(focused))
-        ]
-        place = (inside[0] + step) % len(shown) if inside else 0
-        target = shown[place][1]
-        if target is not None:
-            target.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        go_round(areas, self.focusWidget(), step)
 
     @Slot()
     def _larger(self) -> None:
@@ -607,39 +523,17 @@ class MainWindow(QMainWindow):
             super().keyPressEvent(event)
 
     def _escape(self) -> None:
-        if self._toast is not None and not self._state.is_writing:
-            self._toast.dismiss()
+        if not self._state.is_writing and self.undo.dismiss():
+            pass
         elif self.panels.is_over():
             self.panels.close_over()
         elif self._state.is_writing:
             self._stop()
         self.page.composer.field.setFocus()
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        files = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-        if not files or not self._state.is_store_open:
-            return
-        found = verdict(files)
-        self._veil.set_words(found.title, found.text, is_welcome=found.path is not None)
-        self._veil.setGeometry(self.page.rect())
-        self._veil.show()
-        self._veil.raise_()
-        event.acceptProposedAction()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        self._veil.hide()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        self._veil.hide()
-        files = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-        found = verdict(files)
-        if found.path is not None:
-            event.acceptProposedAction()
-            self.open_model(found.path)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place_toast()
+        self.undo.place()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         if self._must_ask and self._state.is_writing and not notices.confirm_quit(self):

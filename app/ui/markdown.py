@@ -18,8 +18,10 @@ from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
 
 PIECE = 4_000  # characters of one paragraph that are parsed and laid out as one
+WORD = 1_000  # characters of a word that are laid out as one
 MAX_NESTING = 60  # levels of quotes and lists; deeper text is shown as it was written
 MAX_COLUMNS, MAX_CELLS = 24, 3_000  # of a table; larger ones are shown as they were written
+MAX_BRACKETS = 200  # of one piece that are looked at as links
 SOURCE = "source"  # kind of our own token: text to be shown as written
 
 _LINK = re.compile(r"(?i)(https?|mailto):")
@@ -33,15 +35,17 @@ def is_safe_link(url: str) -> bool:
     return _LINK.match(url) is not None
 
 
-def _parser() -> MarkdownIt:
+def _parser(*left_out: str) -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     made.enable(["table", "strikethrough"])
     made.core.ruler.disable(["inline", "text_join"])  # inline() does it when a block is drawn
+    made.disable(list(left_out))
     made.validateLink = is_safe_link  # type: ignore[method-assign]
     return made
 
 
 _MD = _parser()
+_MD_WITHOUT_LINKS = _parser("link", "image")
 
 
 def clean(text: str) -> str:
@@ -95,22 +99,33 @@ def top_blocks(tokens: list[Token]) -> list[tuple[int, int]]:
 
 
 def inline(content: str, environment: dict[str, Any]) -> list[Token]:
+    """Tokens of one piece. Brackets beyond any real text are no links: looking for the ends of
+    thousands of them would take longer than all else."""
+    parser = _MD if content.count("[") <= MAX_BRACKETS else _MD_WITHOUT_LINKS
     found: list[Token] = []
-    _MD.inline.parse(content, _MD, environment, found)
+    parser.inline.parse(content, parser, environment, found)
     return found
 
 
 def cut(content: str) -> tuple[int, int] | None:
     """Where the first piece of a long paragraph ends and the next begins; None if it is short.
 
-    Depends on the first PIECE characters alone, so a paragraph that grows is cut the same way.
+    A word without end is a piece as well: Qt takes long to wrap one. What is cut depends on the
+    first PIECE characters alone, so a paragraph that grows is cut the same way.
     """
+    run = _ENDLESS_WORD.search(content, 0, PIECE)
+    if run is not None and run.end() < len(content):
+        return run.end(), run.end()
     if len(content) <= PIECE:
         return None
     for at in range(PIECE, PIECE // 2, -1):
         if content[at].isspace():
             return at, at + 1
     return PIECE, PIECE
+
+
+# Scripts from U+2E80 on break between any two letters: nothing there is endless.
+_ENDLESS_WORD = re.compile(rf"[^\s\u2e80-\U0010ffff]{{{WORD}}}")
 
 
 def pieces(content: str) -> Iterator[str]:

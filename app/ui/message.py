@@ -22,7 +22,7 @@ from app.ui.message_parts import (
     thinking_words,
 )
 from app.ui.notice import NoticeCard
-from app.ui.richtext import RichText
+from app.ui.richtext import SLICE, RichText
 from app.ui.theme import R_CARD, R_PANEL, SMALL, color
 
 EDGE = 10  # room around a message for its focus ring
@@ -52,6 +52,20 @@ class MessageWidget(QWidget):
         """The text or the thoughts became longer; everything else is as it was."""
         self.fill(item, is_busy=self.is_busy)
 
+    def bodies(self) -> list[RichText]:
+        """The texts that it shows, from top to bottom."""
+        return []
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a long text is drawn only in part; advance() draws more of it."""
+        return any(body.has_more for body in self.bodies())
+
+    def advance(self) -> None:
+        for body in self.bodies():
+            if body.has_more:
+                body.advance()
+
     def place(self, width: int) -> int:
         raise NotImplementedError
 
@@ -61,10 +75,14 @@ class MessageWidget(QWidget):
 
     def redraw(self) -> None:
         """In the colours and text size of now."""
+        for body in self.bodies():
+            body.redraw()
 
-    # ---- anchors: a line of text that a reader looks at
     def body_at(self, y: int) -> tuple[RichText, int] | None:
-        """The text at this height and how far down in it that is."""
+        """The text at this height and how far down in it that is: what a reader looks at."""
+        for body in self.bodies():
+            if not body.isHidden() and body.y() <= y < body.y() + body.height():
+                return body, y - body.y()
         return None
 
     # ---- hover and focus
@@ -161,10 +179,8 @@ class AssistantMessage(MessageWidget):
         super().set_busy(is_busy)
         self.action_row.fill(self.item, is_busy=is_busy)
 
-    def redraw(self) -> None:
-        for body in (self.body, self.thought):
-            if body is not None:
-                body.redraw()
+    def bodies(self) -> list[RichText]:
+        return [body for body in (self.thought, self.body) if body is not None]
 
     def _set_active(self, is_active: bool) -> None:
         super()._set_active(is_active)
@@ -195,16 +211,6 @@ class AssistantMessage(MessageWidget):
         self.setFixedSize(width + 2 * EDGE, y + EDGE)
         return y + EDGE
 
-    def body_at(self, y: int) -> tuple[RichText, int] | None:
-        for body in (self.thought, self.body):
-            if (
-                body is not None
-                and not body.isHidden()
-                and body.y() <= y < body.geometry().bottom()
-            ):
-                return body, y - body.y()
-        return None
-
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         if self.thought is not None and not self.thought.isHidden():
@@ -217,7 +223,8 @@ class UserMessage(MessageWidget):
     """What the person wrote, exactly as typed, in a bubble; and the field to change it."""
 
     WIDEST = 0.78  # of the column
-    PAD_X, PAD_Y = 14, 9
+    PAD_X, PAD_Y = 14, 8
+    LEADING = 2  # what a line has below its letters more than above them
 
     def __init__(self) -> None:
         super().__init__()
@@ -256,8 +263,8 @@ class UserMessage(MessageWidget):
             self.branch.set_branch(self.item.branch, is_busy=is_busy)
         self._refresh_activity()
 
-    def redraw(self) -> None:
-        self.body.redraw()
+    def bodies(self) -> list[RichText]:
+        return [self.body]
 
     # ---- editing in place
     def begin_edit(self) -> None:
@@ -307,12 +314,14 @@ class UserMessage(MessageWidget):
             height = self.editor.place(width) + 2 * EDGE
             self.setFixedSize(width + 2 * EDGE, height)
             return height
-        inner = self.body.natural_width(int(width * self.WIDEST) - 2 * self.PAD_X)
+        most = int(width * self.WIDEST) - 2 * self.PAD_X
+        is_long = len(self.item.text) > SLICE
+        inner = most if is_long else self.body.natural_width(most)
         text_height = self.body.place(max(inner, 1))
         height = text_height + 2 * self.PAD_Y
         left = EDGE + width - inner - 2 * self.PAD_X
         self._bubble = QRectF(left, EDGE, inner + 2 * self.PAD_X, height)
-        self.body.move(left + self.PAD_X, EDGE + self.PAD_Y)
+        self.body.move(left + self.PAD_X, EDGE + self.PAD_Y + self.LEADING)
         self._place_buttons(left, EDGE + height)
         self.setFixedSize(width + 2 * EDGE, height + 2 * EDGE)
         return height + 2 * EDGE
@@ -326,11 +335,6 @@ class UserMessage(MessageWidget):
         for button in (self.edit, self.copy):
             x -= 30
             button.move(x, y)
-
-    def body_at(self, y: int) -> tuple[RichText, int] | None:
-        if self.editor is None and self.body.y() <= y < self.body.geometry().bottom():
-            return self.body, y - self.body.y()
-        return None
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self.editor is None:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.chat.events import Failed, Finished, Load, Loaded
-from app.convert.progress import Progress
 from app.ui import notices
-from app.ui.chat_controller import Engine
+from app.ui.answer_writer import Engine
 from app.ui.chat_state import ImportState, ModelState, short_count
 from app.ui.drops import CONFIG
 from app.ui.job import Job
 from app.ui.model_menu import ModelEntry
 
 if TYPE_CHECKING:
+    from app.convert.progress import Progress
     from app.library.models import ModelFolder
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ class ModelController(QObject):
     ) -> None:
         super().__init__(parent)
         self._models, self._engine, self._request_ids = models, engine, request_ids
+        self.threads = 0  # for the next Load; 0 leaves the choice to the engine
         self._load_id = 0
         self._wanted = ""  # the folder of the newest Load
         self._job: Job | None = None
@@ -113,7 +114,7 @@ class ModelController(QObject):
         self._wanted = str(folder.path)
         self._load_id = next(self._request_ids)
         self._set(phase="loading", name=folder.name, path=self._wanted, device="")
-        self._engine.submit(Load(self._load_id, self._wanted))
+        self._engine.submit(Load(self._load_id, self._wanted, self.threads))
 
     @Slot()
     def reload(self) -> None:
@@ -190,7 +191,7 @@ class ModelController(QObject):
         self.notice_raised.emit(notices.load_failed(name, event.message))
 
     @Slot(object)
-    def _on_progress(self, progress: Progress) -> None:
+    def _on_progress(self, progress: "Progress") -> None:
         if self._state.importing is not None:
             self._set(
                 importing=replace(self._state.importing, text=progress.text, share=progress.share)
@@ -198,20 +199,21 @@ class ModelController(QObject):
 
     @Slot(object)
     def _on_imported(self, path: Path) -> None:
-        self._end_import()
+        # Loading first: between the two nobody must think that there is no model.
         self._load(str(path), is_needed=False, may_interrupt=False)
+        self._end_import()
 
     @Slot(str)
     def _on_import_failed(self, message: str) -> None:
         name = self._state.importing.name if self._state.importing else "The model"
-        self._end_import()
         self.notice_raised.emit(notices.import_failed(name, message))
         self._fall_back()
+        self._end_import()
 
     @Slot()
     def _on_cancelled(self) -> None:
-        self._end_import()
         self._fall_back()
+        self._end_import()
 
     def _fall_back(self) -> None:
         """The app was started with a file that did not become a model."""

@@ -20,12 +20,13 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QTextCursor,
+    QTextDocument,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QFrame, QTextBrowser, QWidget
 
 from app.ui import document as writing
-from app.ui import markdown, theme
+from app.ui import highlight, markdown
 from app.ui.buttons import IconButton
 from app.ui.decorations import Card, Decorations, code_of
 from app.ui.document import Writer
@@ -33,6 +34,8 @@ from app.ui.painting import fill_round
 from app.ui.theme import color
 
 COPIED_MS = 1_500
+SLICE = 6_000  # characters that one tick may add
+LONGEST_REDRAWN = 150_000  # characters; a longer text is not drawn once more for its late links
 
 
 @dataclass
@@ -50,9 +53,27 @@ class _Settled:
 class _OpenFence:
     """Code that is being written: lines are only appended, until one closes it."""
 
+    start: int  # in the source, of its first line
     offset: int  # in the source, of the line that is being written
     shown: str | None  # what is drawn of that line; None if it has no block yet
     closing: re.Pattern[str]
+    mark: str  # its character
+
+    @property
+    def is_endless(self) -> bool:
+        """Too long for colours, so that nothing has to be drawn anew when it is closed."""
+        return self.offset - self.start > highlight.LONGEST
+
+    def may_close(self, line: str) -> bool:
+        """Whether a line that is half there may become the last one."""
+        return set(line.strip()) <= {self.mark}
+
+
+class _Document(QTextDocument):
+    """QTextDocument itself reads local files where its view has nothing to give: not this one."""
+
+    def loadResource(self, _kind: int, _name: QUrl | str) -> None:
+        return
 
 
 class RichText(QTextBrowser):
@@ -62,6 +83,8 @@ class RichText(QTextBrowser):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._document = _Document(self)
+        self.setDocument(self._document)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -80,9 +103,11 @@ class RichText(QTextBrowser):
         self._reset()
 
     def _reset(self) -> None:
-        self._text = ""  # as it was given
-        self._source = ""  # as it is shown
+        self._goal = ""  # the text as it was given
+        self._text = ""  # as much of it as is drawn
+        self._source = ""  # the same as it is shown
         self._is_plain = False
+        self._is_finishing = False
         self.is_streaming = False
         self._settled = _Settled()
         self._fence: _OpenFence | None = None
@@ -94,56 +119,99 @@ class RichText(QTextBrowser):
     # ---- what it shows
     @property
     def text(self) -> str:
-        return self._text
+        """What it was told to show; advance() may still have to draw some of it."""
+        return self._goal
+
+    @property
+    def has_more(self) -> bool:
+        """Whether a text that is too long to be drawn in one go waits for advance()."""
+        return self._text != self._goal
 
     def set_plain(self, text: str) -> None:
         self._reset()
-        self._text, self._is_plain = text, True
-        self._source = markdown.clean(text)
-        writing.write_plain(self.document(), self._source)
+        self._goal, self._is_plain = text, True
+        self.advance()
 
     def set_markdown(self, text: str) -> None:
-        """Draws a whole text at once."""
+        """Draws a whole text, at once if it is not too long for that."""
         self._reset()
+        self._goal = text
+        if len(text) > SLICE:
+            self.is_streaming = self._is_finishing = True
+            self.advance()
+            return
         self._text, self._source = text, markdown.clean(text)
         self._redraw(is_growing=False)
 
     def stream(self, text: str) -> None:
         """Draws the text so far; settled blocks stay as they are."""
-        if self.is_streaming and text == self._text:
-            return
         if not self.is_streaming or not text.startswith(self._text):
             self._reset()
             self.is_streaming = True
-        added = text[len(self._text) :]
-        if self._text.endswith("\r") and added.startswith("\n"):
-            added = added[1:]
-        self._text, self._source = text, self._source + markdown.clean(added)
-        self._redraw(is_growing=True)
+        self._goal, self._is_finishing = text, False
+        self.advance()
 
     def finish(self, text: str) -> None:
         """The last tick: the caret goes, colours come, late link definitions take effect."""
-        if not self.is_streaming:
-            if text != self._text:
+        if not self.is_streaming or not text.startswith(self._text):
+            if text != self._goal or not text:
                 self.set_markdown(text)
             return
-        self.stream(text)
+        self._goal, self._is_finishing = text, True
+        self.advance()
+
+    def advance(self) -> None:
+        """Draws what is missing, but at most SLICE characters more."""
+        missing = len(self._goal) - len(self._text)
+        added = self._goal[len(self._text) :][:SLICE]
+        if self._is_plain:
+            self._append_plain(added)
+            return
+        if added:
+            self._take(added)
+            if missing > SLICE or not self._is_finishing:
+                self._redraw(is_growing=True)
+        if self._is_finishing and missing <= SLICE:
+            self._end()
+
+    def _take(self, added: str) -> None:
+        shown = added[1:] if self._text.endswith("\r") and added.startswith("\n") else added
+        self._text += added
+        self._source += markdown.clean(shown)
+
+    def _append_plain(self, added: str) -> None:
+        self._dirty_from = 0
+        is_first = not self._text
+        self._take(added)
+        if is_first:
+            writing.write_plain(self.document(), self._source)
+        elif added:
+            writing.append_plain(self.document(), markdown.clean(added))
+
+    def _end(self) -> None:
         anchor, position = self.textCursor().anchor(), self.textCursor().position()
-        if self._is_rough or markdown.may_hold_references(self._source):
-            self.set_markdown(text)
-        else:
-            self._fence = None
-            self.is_streaming = False
+        self.is_streaming = self._is_finishing = False
+        is_short = len(self._source) <= LONGEST_REDRAWN
+        if is_short and (self._is_rough or markdown.may_hold_references(self._source)):
+            self._start_over(is_growing=False)
+        elif not self._append_endless_code():
+            self._settle_endless_code()
             self._redraw(is_growing=False)
         self._select(anchor, position)
         self.viewport().update()
 
+    def _append_endless_code(self) -> bool:
+        """Code that is too long for colours, and is not closed, stays as it was appended."""
+        fence = self._fence
+        is_endless = fence is not None and len(self._source) - fence.start > highlight.LONGEST
+        return is_endless and self._append_code()
+
     def redraw(self) -> None:
         """The same text in the colours and size of now."""
-        text, streaming = self._text, self.is_streaming
+        text, is_growing = self._goal, self.is_streaming and not self._is_finishing
         if self._is_plain:
             self.set_plain(text)
-        elif streaming:
+        elif is_growing:
             self._reset()
             self.stream(text)
         else:
@@ -153,7 +221,7 @@ class RichText(QTextBrowser):
     def _redraw(self, *, is_growing: bool) -> None:
         anchor, position = self._selection()
         if self._fence is None or not self._append_code():
-            self._fence = None
+            self._settle_endless_code()
             if not self._draw_tail(is_growing):
                 self._start_over(is_growing)
         self._select(anchor, position)
@@ -220,7 +288,8 @@ class RichText(QTextBrowser):
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
         if cursor.hasSelection():
             cursor.removeSelectedText()
-            if self._settled.source:  # an empty block would take the look of what was removed
+            # An empty block has taken the look of what was removed.
+            if self._settled.source and cursor.blockFormat() != block:
                 cursor.setBlockFormat(block)
                 cursor.setBlockCharFormat(chars)
         return cursor
@@ -295,7 +364,7 @@ class RichText(QTextBrowser):
         if not line:
             shown = "" if not token.content else None
         base = len(self._source) - len(parsed)
-        self._fence = _OpenFence(base + line_start, shown, closing)
+        self._fence = _OpenFence(base + start, base + line_start, shown, closing, token.markup[0])
 
     def _append_code(self) -> bool:
         """Adds what came to the open code. False if that is no longer all there is to do."""
@@ -303,25 +372,45 @@ class RichText(QTextBrowser):
         if fence is None:
             return False
         *whole, last = self._source[fence.offset :].split("\n")
+        if self.is_streaming and fence.is_endless and fence.may_close(last):
+            last = ""  # drawn when it is known what it becomes
         if any(fence.closing.fullmatch(line) for line in (*whole, last)):
             return False
+        self._append_lines(fence, [*whole, last] if last else whole)
+        if last:
+            fence.shown = last
+        fence.offset = len(self._source) - len(last)
+        return True
+
+    def _append_lines(self, fence: _OpenFence, lines: list[str]) -> QTextCursor:
         cursor = QTextCursor(self.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         self._dirty_from = min(self._dirty_from, cursor.block().position())
         cursor.beginEditBlock()
         writer = Writer(cursor, is_fresh=False)
         writer.reopen_code()
-        for line in (*whole, last) if last else whole:
+        for line in lines:
             if fence.shown is None:
                 writer.code_line()
             writer.code_rest(line[len(fence.shown or "") :])
             fence.shown = None
-        if last:
-            fence.shown = last
         writer.close_code()
         cursor.endEditBlock()
-        fence.offset = len(self._source) - len(last)
-        return True
+        return cursor
+
+    def _settle_endless_code(self) -> None:
+        """Code that is too long for colours stays as it was appended also when it is closed."""
+        fence, self._fence = self._fence, None
+        if fence is None:
+            return
+        lines = self._source[fence.offset :].split("\n")
+        at = next((n for n, line in enumerate(lines) if fence.closing.fullmatch(line)), None)
+        if at is None or not fence.is_endless:
+            return
+        before = sum(len(line) + 1 for line in lines[:at])
+        cursor = self._append_lines(fence, lines[:at])
+        end = min(fence.offset + before + len(lines[at]) + 1, len(self._source))
+        self._settled = _Settled(source=end, position=cursor.position(), is_fresh=False)
 
     # ---- selection
     def _selection(self) -> tuple[int, int]:
@@ -422,7 +511,7 @@ class RichText(QTextBrowser):
         everything = self.document().characterCount() - 1
         is_whole = cursor.selectionStart() == 0 and cursor.selectionEnd() == everything
         data = QMimeData()
-        data.setText(self._source if is_whole else cursor.selection().toPlainText())
+        data.setText(markdown.clean(self._goal) if is_whole else cursor.selection().toPlainText())
         return data
 
     # ---- events
@@ -452,7 +541,7 @@ class RichText(QTextBrowser):
         draw = QPainter(self.viewport())
         draw.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._decorations.paint(draw, QRectF(event.rect()))
-        if self.is_streaming:
+        if self.is_streaming and not self._is_finishing:
             self._paint_caret(draw)
         draw.end()
         super().paintEvent(event)
@@ -465,9 +554,9 @@ class RichText(QTextBrowser):
         line = layout.lineAt(layout.lineCount() - 1)
         origin = self.document().documentLayout().blockBoundingRect(block).topLeft()
         x = origin.x() + writing.x_of(line, block.length() - 1) + 3
-        scale = theme.reading_px() / 15
-        base = origin.y() + line.y() + max(line.ascent(), 13 * scale)
-        caret = QRectF(min(x, self.width() - 9), base - 13 * scale, 8, 16 * scale)
+        height = 16 * writing.scale()
+        top = origin.y() + line.y() + max(line.ascent() - height * 0.8, 0)
+        caret = QRectF(min(x, self.width() - 9), top, 8, height)
         fill_round(draw, caret, 2, color("accent"))
 
 

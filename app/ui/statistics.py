@@ -1,9 +1,12 @@
 """What made an answer, in figures: opens at the button of its action row."""
 
+from PySide6.QtCore import Slot
+from PySide6.QtGui import QGuiApplication
+
 from app.store.records import MessageRecord
 from app.ui import theme
 from app.ui.chat_items import stats_of
-from app.ui.controls import Label, Popover, box
+from app.ui.controls import Label, Popover, box, button
 from app.ui.theme import BODY, SMALL
 
 REASONS = {
@@ -60,3 +63,13 @@ class StatisticsCard(Popover):
             key = Label(what, SMALL, "muted")
             key.setFixedWidth(theme.u(116))
             self.body.addLayout(box("h", key, (value, 1), spacing=8))
+        self._facts = facts
+        copy = button("Copy", "", "copy")
+        copy.clicked.connect(self._copy)
+        self.body.addSpacing(4)
+        self.body.addLayout(box("h", "stretch", copy))
+
+    @Slot()
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText("\n".join(f"{w}: {m}" for w, m in self._facts))
+        self.close()

@@ -6,6 +6,7 @@ bar moves by as much. The invariant: the line that the reader looks at stays whe
 the reader moves it or the view follows the end.
 """
 
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -27,8 +28,8 @@ GAP = 26  # between entries
 PAD_X, PAD_TOP, PAD_BOTTOM = 24, 24, 12
 OVERSCAN = 400  # px beyond the viewport in which entries exist
 AT_END = 8  # px from the end that still count as the end
-WIDEST_SHARE = 0.25  # of the time that drawing a stream may take
-CHEAP_MS = 6.0  # a tick that costs less never waits
+WIDEST_SHARE = 0.15  # of the time that drawing and painting a stream may take
+CHEAP_MS = 8.0  # a tick that costs less never waits
 
 
 class JumpButton(IconButton):
@@ -89,11 +90,15 @@ class TranscriptView(QAbstractScrollArea):
         self._follows = True
         self._moves_itself = False
         self._laid_out_width = 0
+        self._resized_to: tuple[_Anchor | None, int] = (None, 0)
         self._is_busy = False
         self._pending: dict[int, tuple[str, str]] = {}
         self._draw_again_at = 0.0
         self._late_tick = QTimer(self, singleShot=True)
         self._late_tick.timeout.connect(self._draw_pending)
+        self._after_paint = QTimer(self, singleShot=True)
+        self._after_paint.timeout.connect(self._count_cost)
+        self._tick_started = 0.0
         self.jump = JumpButton(self)
         self.jump.clicked.connect(self.to_end)
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
@@ -110,6 +115,12 @@ class TranscriptView(QAbstractScrollArea):
     def is_following(self) -> bool:
         """Whether new text keeps the end in view."""
         return self._follows
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether all text that it was given is on the page; dear text comes a little later."""
+        has_more = any(widget.has_more for widget in self._live.values())
+        return not self._pending and not has_more
 
     def set_items(self, items: Iterable[Item]) -> None:
         """Another conversation, or the same one after a switch of branch: shown at its end."""
@@ -151,6 +162,7 @@ class TranscriptView(QAbstractScrollArea):
         if widget is not None:
             self._fill(widget, item)
             self._set_height(row, widget.place(self._column()))
+            self._go_on_if_needed()
         else:
             self._set_height(row, self._guess(item))
         self._settle(anchor)
@@ -179,19 +191,50 @@ class TranscriptView(QAbstractScrollArea):
         now = time.monotonic()
         if now >= self._draw_again_at:
             self._draw_pending()
-        elif not self._late_tick.isActive():
-            self._late_tick.start(int((self._draw_again_at - now) * 1000) + 1)
+        else:
+            self._draw_later()
+
+    def _draw_later(self) -> None:
+        if not self._late_tick.isActive() and not self._after_paint.isActive():
+            wait = max(0.0, self._draw_again_at - time.monotonic())
+            self._late_tick.start(int(wait * 1000) + 1)
 
     def _draw_pending(self) -> None:
-        """Draws what came. A dear tick earns a pause, so that the window stays alive."""
+        """Draws what came, and what was left of texts too long for one go."""
         started = time.monotonic()
         pending, self._pending = self._pending, {}
         self._late_tick.stop()
         for key, (text, thought) in pending.items():
             self._draw_growth(key, text, thought)
-        cost = time.monotonic() - started
+        for key in [key for key, widget in self._live.items() if widget.has_more]:
+            if key not in pending:
+                self._advance(key)
+        self._tick_started = started
+        self._draw_again_at = math.inf
+        self._after_paint.start(0)
+
+    def _count_cost(self) -> None:
+        """Runs when what was drawn is also painted. A dear tick earns a pause."""
+        now = time.monotonic()
+        cost = now - self._tick_started
         is_dear = cost * 1000 > CHEAP_MS
-        self._draw_again_at = started + cost / WIDEST_SHARE if is_dear else 0.0
+        self._draw_again_at = now + cost * (1 / WIDEST_SHARE - 1) if is_dear else 0.0
+        if self._pending:
+            self._draw_later()
+        self._go_on_if_needed()
+
+    def _go_on_if_needed(self) -> None:
+        """Texts too long for one go are drawn on, tick by tick."""
+        if any(widget.has_more for widget in self._live.values()):
+            self._draw_later()
+
+    def _advance(self, key: int) -> None:
+        anchor, widget, row = self._anchor(), self._live[key], self._row_of[key]
+        widget.advance()
+        height = widget.place(self._column())
+        if height != self._heights[row]:
+            self._set_height(row, height)
+            self._settle(anchor)
 
     def _draw_growth(self, key: int, text: str, thought: str) -> None:
         row = self._row_of.get(key)
@@ -214,6 +257,7 @@ class TranscriptView(QAbstractScrollArea):
     def _forget_pending(self) -> None:
         self._pending.clear()
         self._late_tick.stop()
+        self._after_paint.stop()
         self._draw_again_at = 0.0
 
     def _index(self) -> None:
@@ -281,7 +325,8 @@ class TranscriptView(QAbstractScrollArea):
         if row is None:
             return None
         widget = self._live.get(anchor.key)
-        if widget is None or anchor.body is None or anchor.body.isHidden():
+        is_shown = widget is not None and anchor.body in widget.bodies()
+        if anchor.body is None or not is_shown or anchor.body.isHidden():
             return self._tops[row]
         return self._tops[row] - EDGE + anchor.body.y() + anchor.body.line_top(anchor.position)
 
@@ -367,6 +412,7 @@ class TranscriptView(QAbstractScrollArea):
             if not self._follows:
                 self._hold(anchor)
         self._place_widgets()
+        self._go_on_if_needed()
         return changed
 
     def _make(self, row: int) -> bool:
@@ -566,7 +612,7 @@ class TranscriptView(QAbstractScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.jump.move((self.width() - 48) // 2, self.height() - 56)
-        anchor = self._anchor()
+        anchor = self._resize_anchor()
         if self._column() != self._laid_out_width:
             self._laid_out_width = self._column()
             for key, widget in self._live.items():
@@ -581,6 +627,15 @@ class TranscriptView(QAbstractScrollArea):
             self._hold(anchor)
             self._realise()
             self._show_jump()
+        self._resized_to = (anchor, self.verticalScrollBar().value())
+
+    def _resize_anchor(self) -> _Anchor | None:
+        """The line of the first of several resizes in a row: an edge that is dragged to and fro
+        must not walk through the text."""
+        anchor, value = self._resized_to
+        if anchor is None or value != self.verticalScrollBar().value():
+            return self._anchor()
+        return anchor if anchor.key in self._live else self._anchor()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self.viewport()).fillRect(event.rect(), color("canvas"))

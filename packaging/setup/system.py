@@ -36,6 +36,9 @@ LIBRARIES = {
     "libwayland-cursor.so.0": "libwayland-cursor0",
 }
 
+# llama.cpp, which the tests compare with.
+TEST_LIBRARIES = {"libgomp.so.1": "libgomp1"}
+
 # What the end-to-end tests drive the window with: program or file -> Debian's package.
 TEST_PROGRAMS = {
     "Xvfb": "xvfb",
@@ -84,7 +87,8 @@ def missing_packages(goal: str) -> dict[str, str]:
     """What was looked for in vain -> the package that holds it."""
     if not sys.platform.startswith("linux"):
         return {}
-    missing = {name: package for name, package in LIBRARIES.items() if not opens(name)}
+    libraries = LIBRARIES | (TEST_LIBRARIES if goal == "test" else {})
+    missing = {name: package for name, package in libraries.items() if not opens(name)}
     if goal == "test":
         missing |= {name: p for name, p in TEST_PROGRAMS.items() if not shutil.which(name)}
         if not accessibility_works():

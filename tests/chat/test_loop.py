@@ -160,8 +160,9 @@ def test_requests_that_wait_at_the_end_are_answered_too():
     loop.submit(reply(3))
     session.gate.release()
     loop.run()
+    loop.submit(reply(4))
     ends = [e for e in loop.drain() if isinstance(e, Finished)]
-    assert [(e.request_id, e.reason) for e in ends] == [(n, "stopped") for n in range(4)]
+    assert [(e.request_id, e.reason) for e in ends] == [(n, "stopped") for n in range(5)]
 
 
 def test_no_wake_up_is_lost_and_none_is_sent_for_a_full_outbox():

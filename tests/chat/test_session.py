@@ -242,6 +242,17 @@ def test_a_wrong_folder_is_told_in_the_engines_words(fake, tmp_path):
     assert end == Failed(1, "model.onnx is missing. Import the model again.", "model")
 
 
+def test_too_little_memory_for_a_model(fake, tmp_path):
+    engine = fake.Engine(fake.scripted("a"))
+
+    def refuse(path):
+        raise MemoryError
+
+    engine.Model = refuse
+    end = one_end(list(ChatSession(engine).load(Load(1, str(tmp_path)), Stop())))
+    assert (end.kind, "smaller model" in end.message) == ("memory", True)
+
+
 def test_no_model_and_a_folder_that_went_away(open_session, ask, fake, tmp_path):
     assert one_end(ask(ChatSession(fake.Engine(None)), "Hi")).kind == "no model"
     folder = tmp_path / "model"

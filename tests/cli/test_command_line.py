@@ -1,6 +1,8 @@
 """inglenook-cli as people run it: a process of its own, with files, pipes and a terminal."""
 
+import functools
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -83,6 +85,9 @@ def test_models_and_import_of_a_folder(data, data_folder):
         (("import", "{data}/nothing.gguf"), None, "not there"),
         (("import", "{data}/foreign.gguf"), None, "GGUF"),
         (("import", "{data}/models/tiny", "--name", "../out"), None, "cannot be the name"),
+        (("import", "{data}/models/tiny", "--name", "x" * 300), None, "cannot be the name"),
+        (("import", "{data}/\udcff.gguf"), None, "not there"),
+        (("--model", "{data}/\udcff"), "Hi", "not there"),
         (("--model", "{data}/nowhere"), "Hi", "not there"),
         (("--model", "{data}/cut"), "Hi", "model.onnx"),
         ((), "", "no text"),
@@ -108,6 +113,50 @@ def test_what_does_not_work_is_one_sentence(data, arguments, text, words):
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+def test_options_count_before_and_after_the_command(data, data_folder):
+    expected = run("models", "--data", data).stdout
+    assert run("--data", data, "models").stdout == expected
+    done = run("--data", data, "import", data_folder / "tiny-llama", "--name", "Second")
+    assert done.stdout.strip() == str(data / "models" / "Second")
+    args = ("--temperature", 0, "--longest-answer", 4)
+    done = run("--data", data, "--model", "Second", *args, "chat", text="Hi")
+    assert done.returncode == 0
+    ((_, answer),) = saved(data)
+    assert answer.model == "Second"
+
+
+@needs_terminal
+@pytest.mark.parametrize(
+    ("closed", "code"),
+    [("<&-", 1), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 1), (">/dev/full", 1)],
+)
+def test_streams_that_are_closed_or_full(data, closed, code):
+    """The answer is saved all the same, and no file takes the number of a closed stream."""
+    command = f'echo Hi | "$0" -m app.cli --data "$1" --longest-answer 4 {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, data], capture_output=True, text=True, cwd=PROJECT
+    )
+    assert done.returncode == code
+    assert len(done.stderr.splitlines()) == (code if "2>" not in closed else 0)
+    assert not {"Traceback", "Inglenook", "ignored"} & set(done.stderr.split())
+    if "<" not in closed:
+        ((question, _),) = saved(data)
+        assert question.parts[0].text == "Hi"
+
+
+@needs_terminal
+@pytest.mark.parametrize("command", ["models", "--longest-answer 99"])
+def test_a_reader_that_left_is_no_traceback(data, command):
+    line = f'(echo Hi | "$0" -m app.cli --data "$1" {command}; echo $? >"$1/code") | :'
+    environment = {key: text for key, text in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        ["sh", "-c", line, sys.executable, data],
+        capture_output=True, text=True, cwd=PROJECT, env=environment,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert (data / "code").read_text() == "1\n"
 
 
 def test_wrong_usage_is_another_exit_code(data):
@@ -204,18 +253,29 @@ def test_a_conversation_in_a_terminal(data):
     os.close(theirs)
     shown = b""
 
-    def until(words, since=0):
+    def until(words, since=0, *, again=None):
+        """Where those words end; what came in the same breath after them is looked at next time.
+
+        `again` is done each second until they come: Python's input line notices a signal that
+        comes just before it waits only with the next one.
+        """
         nonlocal shown
-        while words not in shown[since:]:
-            shown += os.read(ours, 4096)
-        return len(shown)
+        for _ in range(60):
+            while words not in shown[since:] and select.select([ours], [], [], 1)[0]:
+                shown += os.read(ours, 4096)
+            if words in shown[since:]:
+                break
+            if again is not None:
+                again()
+        return shown.index(words, since) + len(words)
 
     at = until(b"> ")
     os.write(ours, b"Hello?\n")
     at = until(b"per second", at)
     at = until(b"> ", at)
-    process.send_signal(signal.SIGINT)  # nothing is being written: the chat goes on
-    at = until(b"ends the chat", at)
+    interrupt = functools.partial(process.send_signal, signal.SIGINT)
+    interrupt()  # nothing is being written: the chat goes on
+    at = until(b"ends the chat", at, again=interrupt)
     os.write(ours, b"And then?\n")
     at = until(b"per second", at)
     os.write(ours, b"/exit\n")

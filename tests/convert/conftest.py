@@ -22,7 +22,8 @@ def llama_cpp() -> ModuleType:
     pytest.importorskip("xllamacpp", reason="llama.cpp is missing: install the test peers")
     path = Path(__file__).parents[1] / "peers" / "llama_cpp.py"
     spec = importlib.util.spec_from_file_location("llama_cpp_peer", path)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     try:
@@ -76,7 +77,10 @@ def _bpe_vocabulary(
     return len(pieces)
 
 
-SPM_WORDS = "▁the the he in on er ▁a ▁in ing ▁ to ▁to ▁▁ an and ▁and".split()
+SPM_WORDS = [
+    "▁the", "the", "he", "in", "on", "er", "▁a", "▁in", "ing", "▁", "to", "▁to", "▁▁", "an",
+    "and", "▁and",
+]  # fmt: skip
 
 
 def _spm_vocabulary(writer: gguf.GGUFWriter) -> int:
@@ -184,9 +188,7 @@ def _make_gguf(
                 vector(f"{at}{name}.bias", n, 0.2)
         vector(at + "ffn_norm.weight", HIDDEN, 1.0)
     if rope_factors:
-        writer.add_tensor(
-            "rope_freqs.weight", np.linspace(1, 8, HEAD_SIZE // 2).astype(np.float32)
-        )
+        writer.add_tensor("rope_freqs.weight", np.linspace(1, 8, HEAD_SIZE // 2).astype(np.float32))
     vector("output_norm.weight", HIDDEN, 1.0)
     if not tied:
         matrix("output.weight", size, HIDDEN, scale=4.0)

@@ -8,6 +8,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+
 from app.convert import ConvertError
 from app.convert.gguf_file import GgufFile
 

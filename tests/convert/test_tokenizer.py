@@ -8,21 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
+
 from app.convert import ConvertError, import_gguf
 from app.convert.gguf_file import GgufFile
 from app.convert.pretokenizers import PRE_TOKENIZERS
 from app.convert.tokenizer import read
-from tokenizers import Tokenizer
 
 ADVERSARIAL = [
     "", " ", "  ", "\n", "\n\n\n", " \n ", "\t\tx", "a  b   c    d", "trailing   ", "   leading",
     "0", "12", "123", "1234567890", "3.14159", "1,000,000.00", "v1.2.3-rc4", "١٢٣ ٤٥", "²³½Ⅷ",
     "don't we'll I'M they'RE it's 'tis", "naïve café Ångström", "cafe\u0301", "ﬁ ﬂ ①",
-    "Привет, мир! Γειά σου", "你好，世界。今天", "こんにちは カタカナ", "한국어", "שלום עולם", "नमस्ते",
-    "🙂👍🏽👨‍👩‍👧‍👦🇪🇺", "\u200b\u200d\ufeff", "\x00\x01\x7f", "a\r\nb\rc\n", "\u00a0\u2003\u3000x\u0085y\u2028z",
+    "Привет, мир! Γειά σου", "你好，世界。今天",  # noqa: RUF001
+    "こんにちは カタカナ", "한국어", "שלום עולם",
+    "नमस्ते",    "🙂👍🏽👨‍👩‍👧‍👦🇪🇺", "\u200b\u200d\ufeff", "\x00\x01\x7f", "a\r\nb\rc\n",
+    "\u00a0\u2003\u3000x\u0085y\u2028z",
     "!!!???...", "<<>>{}[]()", "``` ```python\n```", "#!/bin/sh\n\tset -e\n", "x=1;y+=2;z**=3//4",
     "<|im_start|>user\nHi<|im_end|>\n", "<|im_start|", "<|im_end|><|im_end|>", " <|im_start|> x",
-    "<|endoftext|>", "text<|endoftext|>text", "<|IM_START|>", "<s></s><unk>", "<0x41>", "▁a ▁", "Ġthe",
+    "<|endoftext|>", "text<|endoftext|>text", "<|IM_START|>", "<s></s><unk>", "<0x41>", "▁a ▁",
+    "Ġthe",
     "the the  the", "\\n\\t", "http://example.org/a?b=c&d=%20#e", "A" * 300, " " * 65, "\n" * 40,
     "é" * 70, "ab" * 100 + "1" * 40, "\U0010ffff\U000e0001", "Ünïcödé\u0301\u0327 z̸̢a̷lgo",
 ]  # fmt: skip
@@ -42,7 +46,7 @@ def random_texts(count: int) -> list[str]:
     seed = int(np.random.SeedSequence().entropy) % 2**32
     print("seed", seed)
     rng = np.random.default_rng(seed)
-    letters = list("abcXYZ 123\n\t.,!?'\"-_/éüß你好🙂ÐЖ") + [" the", "<|im_end|>", "'ll", "\r\n", "  "]
+    letters = [*"abcXYZ 123\n\t.,!?'\"-_/éüß你好🙂ÐЖ", " the", "<|im_end|>", "'ll", "\r\n", "  "]
     return ["".join(rng.choice(letters, rng.integers(1, 40))) for _ in range(count)]
 
 
@@ -106,9 +110,7 @@ def test_each_way_to_cut_text(
         known = {k: file.metadata[f"tokenizer.ggml.{k}"] for k in ("tokens", "merges")}
         kinds = list(map(int, file.metadata["tokenizer.ggml.token_type"]))
     words = (known["tokens"], kinds, known["merges"])
-    source = make_gguf(
-        tmp_path / "tiny.gguf", type="Q4_0", vocabulary=kind, words=words, layers=1
-    )
+    source = make_gguf(tmp_path / "tiny.gguf", type="Q4_0", vocabulary=kind, words=words, layers=1)
     ours, theirs = both(llama_cpp, source, tmp_path / "out")
     prose = (data_folder / "prose.txt").read_text("utf-8").split("\n")
     assert differing(ours, theirs, ADVERSARIAL + random_texts(300) + prose) == []
@@ -137,14 +139,14 @@ def both(llama_cpp: ModuleType, source: Path, folder: Path) -> tuple[Tokenizer, 
 def facts(**changes: Any) -> dict[str, Any]:
     base = {
         "model": "gpt2", "pre": "smollm", "tokens": ["a", "b", "<|im_end|>", "<e>"],
-        "token_type": [1, 1, 3, 3], "merges": [], "eos_token_id": 3,
+        "token_type": np.array([1, 1, 3, 3]), "merges": [], "eos_token_id": 3,
     }  # fmt: skip
     return {f"tokenizer.ggml.{key}": value for key, value in {**base, **changes}.items()}
 
 
 def test_ends_are_the_named_one_and_every_known_end_of_a_turn() -> None:
     assert read(facts(), "x", 4).ends == (3, 2)
-    assert read(facts(token_type=[1, 1, 1, 3]), "x", 4).ends == (3,)  # an ordinary word
+    assert read(facts(token_type=np.array([1, 1, 1, 3])), "x", 4).ends == (3,)  # an ordinary word
     assert read(facts(eos_token_id=99), "x", 4).ends == (2,)  # damaged: there is no token 99
 
 
@@ -153,8 +155,10 @@ def test_ends_are_the_named_one_and_every_known_end_of_a_turn() -> None:
     [
         ({"model": "wordpiece"}, "“wordpiece”"),
         ({"tokens": None}, "no vocabulary"),
-        ({"tokens": ["a"] * 9, "token_type": [1] * 9}, "more tokens than rows"),
-        ({"token_type": [1]}, "differ in length"),
+        ({"tokens": ["a"] * 9, "token_type": np.ones(9, int)}, "more tokens than rows"),
+        ({"token_type": np.ones(1, int)}, "differ in length"),
+        ({"token_type": ["a"] * 4}, "wrong kind"),
+        ({"merges": 7}, "wrong kind"),
     ],
 )
 def test_vocabularies_that_cannot_be(changes: dict[str, Any], words: str) -> None:

@@ -3,10 +3,11 @@
 import gguf
 import numpy as np
 import pytest
+from gguf.constants import GGMLQuantizationType as Type
+
 from app.convert.families.llama import halves_order
 from app.convert.gguf_file import READABLE_TYPES, decoded
 from app.convert.weights import BLOCK, STEPPED_TYPES, eight_bit
-from gguf.constants import GGMLQuantizationType as Type
 
 
 def stored(type: Type, values: np.ndarray) -> np.ndarray:

@@ -371,6 +371,7 @@ def save_picture(request: pytest.FixtureRequest) -> Callable[..., None]:
             return
         folder = ROOT / "docs" / "screenshots"
         folder.mkdir(parents=True, exist_ok=True)
+        window.desktop.do("mousemove", 0, 0)
         for width, height in ((900, 600), (1440, 900)):
             window.resize(width, height)
             path = folder / f"{name}-{width}x{height}.png"

@@ -129,6 +129,7 @@ def test_chat_is_stored_as_it_was_typed_and_generated(
     assert second["details"]["stats"]["prompt_tokens"] > kept
 
     assert not sockets_to_anywhere(window.process.pid)
+    assert not list(window.desktop.folder.rglob("*onnxruntime*"))  # usage figures of the runtime
     hide_options(window)
     save_picture(window, "answer")
     assert window.quit() == 0
@@ -228,19 +229,24 @@ def test_a_model_file_on_the_command_line_is_taken_in(
 
 
 def test_a_cut_model_file_is_refused_in_words(
-    open_window: Callable[..., Any], data: Path, starter_gguf: Path, tmp_path: Path
+    open_window: Callable[..., Any],
+    data: Path,
+    starter_gguf: Path,
+    tmp_path: Path,
+    save_picture: Callable[..., None],
 ) -> None:
-    cut = tmp_path / "cut.gguf"
+    cut = tmp_path / "Half-a-model-Q4_1.gguf"
     with starter_gguf.open("rb") as whole:
         cut.write_bytes(whole.read(5_000_000))
     window = open_window(data, cut).appear()
     window.wait_until(lambda: window.reads("can't be used"), "the notice")
     assert not window.reads("Traceback")
+    save_picture(window, "error")
     assert [folder.name for folder in (data / "models").iterdir()] == [STARTER]
 
 
 def test_a_model_that_was_deleted_while_loaded(
-    open_window: Callable[..., Any], data: Path, save_picture: Callable[..., None]
+    open_window: Callable[..., Any], data: Path
 ) -> None:
     window = ready(open_window, data)
     send(window, "Hello")
@@ -248,8 +254,6 @@ def test_a_model_that_was_deleted_while_loaded(
     shutil.rmtree(data / "models" / STARTER)
     send(window, "Are you still there?")
     window.wait_until(lambda: window.reads("was moved or deleted"), "the notice")
-    hide_options(window)
-    save_picture(window, "error")
     assert not window.reads("Traceback")
     kept = [row["text"] for row in window.messages() if row["role"] == "user"]
     draft = window.the(id="message").text

@@ -1,9 +1,12 @@
 """Everything that can be wrong gives one sentence: EngineError, ValueError or TypeError."""
 
 import json
+import os
 import shutil
+import sys
 
 import numpy as np
+import onnx
 import pytest
 
 from app import engine as og
@@ -55,6 +58,12 @@ def test_what_is_no_model_says_so(folder, name):
         og.Model(folder / name)
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "x" * 5000 + ".onnx", "a\0b"])
+def test_a_name_that_no_disk_takes_is_no_model(name):
+    with pytest.raises(og.ModelError, match="no model"):
+        og.Model(name)
+
+
 @pytest.mark.parametrize("source", [None, 3, ["x"], b"x"])
 def test_a_model_is_opened_by_a_path(source):
     with pytest.raises(TypeError):
@@ -84,6 +93,52 @@ def test_foreign_files_name_themselves(folder, name, content):
         og.Tokenizer(og.Model(folder))
     assert name in str(raised.value) or "model" in str(raised.value)
     assert "\n" not in str(raised.value).strip()
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 100_000])
+@pytest.mark.parametrize("name", ["genai_config", "generation_config", "tokenizer_config"])
+def test_json_as_deep_as_a_well_is_not_read(folder, name, content):
+    (folder / f"{name}.json").write_text(content)
+    with pytest.raises(og.ModelError, match=rf"{name}\.json is not valid JSON"):
+        og.Tokenizer(og.Model(folder))
+
+
+def test_what_the_runtime_prints_is_logged_and_not_shown(folder, capsys, caplog):
+    caplog.set_level("INFO")
+    affinities = {"session.intra_op_thread_affinities": "none"}
+    change(folder, model__decoder__session_options=affinities | {"intra_op_num_threads": 2})
+    with pytest.raises(og.ModelError, match="cannot be loaded"):
+        og.Model(folder)
+    assert capsys.readouterr().out == ""
+    assert "Error" in caplog.text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_a_folder_whose_name_is_no_text(folder):
+    renamed = folder.rename(folder.parent / os.fsdecode(b"model\xff"))
+    with pytest.raises(og.ModelError, match="rename the folder"):
+        og.Model(renamed)
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"location": "weights", "offset": "many"}, "does not say where"),
+        ({"location": "weights", "length": "9" * 5000}, "does not say where"),
+        ({"location": "w" * 5000}, "is missing"),
+        ({"location": "../../weights"}, "is missing"),
+    ],
+)
+def test_weights_that_are_said_to_lie_nowhere(folder, entries, words):
+    graph = onnx.load(str(folder / "model.onnx"))
+    tensor = graph.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=value)
+    (folder / "model.onnx").write_bytes(graph.SerializeToString())
+    with pytest.raises(og.ModelError, match=words):
+        og.Model(folder)
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
@@ -130,6 +185,15 @@ def test_missing_and_cut_weights_are_named(variant, tmp_path):
         ({"search__do_sample": 1}, "do_sample"),
         ({"search__top_k": 1.5}, "top_k"),
         ({"search": 1}, "search"),
+        ({"search__temperature": 10**400}, "temperature"),
+        ({"model__tokenizer_dir": "a\0b"}, "tokenizer_dir"),
+        ({"model__type": "\ud800"}, "genai_config"),
+        ({"model__decoder__filename": "x" * 5000}, "missing"),
+        ({"model__decoder__session_options": {"provider_options": [{"cuda": "x"}]}}, "cuda"),
+        ({"model__decoder__session_options": {"intra_op_num_threads": 2**31}}, "intra_op"),
+        ({"model__decoder__session_options": {"graph_optimization_level": []}}, "optimization"),
+        ({"model__decoder__session_options": {"log_severity_level": 99}}, "cannot be loaded"),
+        ({"model__decoder__session_options": {"x" * 2000: "1"}}, "x"),
     ],
 )
 def test_wrong_values_in_the_config_name_the_field(folder, values, field):
@@ -212,6 +276,8 @@ def test_config_can_be_changed_before_opening(folder):
         ({"do_sample": True, "temperature": float("inf")}, "temperature"),
         ({"repetition_penalty": 0}, "repetition_penalty"),
         ({"repetition_penalty": float("nan")}, "repetition_penalty"),
+        ({"repetition_penalty": 1e-300}, "repetition_penalty"),
+        ({"repetition_penalty": 1e300}, "repetition_penalty"),
         ({"colour": 1}, "colour"),
     ],
 )

@@ -42,6 +42,22 @@ def test_temperature_is_applied_before_the_nucleus():
     assert found == pytest.approx({0: 0.8, 1: 0.2})
 
 
+@pytest.mark.parametrize("temperature", [1e-50, 1e-45, 1e-30, 0.0])
+def test_a_temperature_next_to_nothing_takes_the_likeliest(temperature):
+    row = [1.0, 2.0, 1.5, -np.inf]
+    assert select(row, do_sample=True, temperature=temperature, top_k=3) == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("penalty", [1e-6, 1.1, 1e6])
+def test_what_is_banned_stays_banned_under_any_penalty(penalty):
+    row = np.array([steps.BANNED, 1000.0, -1000.0, 0.0], np.float32)
+    steps.penalize_repetition(row, np.arange(4, dtype=np.int32), penalty)
+    assert row[1:].tolist() == pytest.approx([1000 / penalty, -1000 * penalty, 0], rel=1e-5)
+    if penalty >= 1:
+        assert row[0] <= steps.BANNED
+
+
 def test_the_nucleus_of_a_flat_tail_is_exact_in_a_large_vocabulary():
     """The case in which the peer cuts nothing (SPEC 3.3)."""
     row = np.full(1000, -20.0, np.float32)

@@ -14,11 +14,11 @@ import xllamacpp
 
 
 class _Parameters(ctypes.Structure):
-    _fields_ = [("numbers", c_uint32 * 256)]  # noqa: RUF012
+    _fields_ = [("numbers", c_uint32 * 256)]
 
 
 class _Batch(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("count", c_int32),
         ("tokens", POINTER(c_int32)),
         ("embeddings", c_void_p),

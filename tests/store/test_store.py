@@ -3,12 +3,13 @@
 import sqlite3
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from app.store import schema
 from app.store.records import PartRecord, State
-from app.store.store import Store, StoreError, set_aside
+from app.store.store import Store, StoreError, _plain_errors, set_aside
 
 
 @pytest.fixture
@@ -273,6 +274,57 @@ def damage_foreign(path):
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE conversation SET options = '{\"a\": ', title = CAST(x'61ff62' AS TEXT)",
+        "UPDATE conversation SET options = '[1]'",
+        "UPDATE message SET details = 'x', state = 'dOne', token_ids = x'0102030405'",
+        "UPDATE part SET details = '\x01', text = CAST(x'776f7264ff' AS TEXT)",
+    ],
+)
+def test_a_byte_that_the_disk_got_wrong_hides_no_chat(path, statement):
+    store = Store(path)
+    chat = store.create_conversation("x", {"seed": 1})
+    store.add_user_message(chat, None, said("word"))
+    store._writer.execute("DROP TRIGGER part_forgotten")
+    store._writer.execute("DROP TRIGGER part_learned")
+    store._writer.execute(statement)
+    store.close()
+    store = Store(path)
+    (found,) = store.conversations()
+    ((part,),) = [record.parts for record in store.messages(found.id)]
+    assert part.text.startswith("word")
+    store.close()
+
+
+def test_a_name_in_the_schema_that_is_no_text(path):
+    Store(path).close()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"leaf_id INTEGER REF", b"leaf_\xffd INTEGER=REF"))
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    assert caught.value.kind == "damaged"
+
+
+def test_names_that_are_no_text_are_kept_as_far_as_they_go(store):
+    chat = store.create_conversation("a\ud800b")
+    store.start_answer(chat, None, "model\udcff")
+    assert store.conversation(chat).title == "a?b"
+    assert [record.model for record in store.messages(chat)] == ["model?"]
+
+
+def test_what_is_set_aside_replaces_nothing(path, monkeypatch):
+    monkeypatch.setattr("app.store.store.time.strftime", lambda form: "2026-11-30-120000")
+    kept = set()
+    for content in (b"first", b"second", b"third"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        kept.add(set_aside(path).read_bytes())
+    assert kept == {file.read_bytes() for file in path.parent.iterdir()}
+    assert len(kept) == 3
+
+
 @pytest.mark.parametrize("damage", [damage_whole, damage_pages, damage_cut, damage_foreign])
 def test_a_damaged_file_is_told_and_can_be_set_aside(path, damage):
     store = Store(path)
@@ -316,6 +368,33 @@ def test_a_full_disk_keeps_what_was_saved_and_the_store_usable(store):
     store._writer.execute("PRAGMA max_page_count = 1000000")
     store.add_user_message(chat, None, said("after"))
     assert texts(store, chat) == ["saved", "after"]
+
+
+def test_an_error_at_the_first_look_is_told_as_it_is(path):
+    """SQLite ends a transaction at some errors; ending it again must not hide them."""
+
+    class WithoutRoom(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "user_version" in statement:
+                super().execute("ROLLBACK")
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(statement, *values)
+
+    Store(path).close()
+    connection = sqlite3.connect(path, isolation_level=None, factory=WithoutRoom)
+    with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+        schema.migrate(connection, path)
+    connection.close()
+
+
+@pytest.mark.parametrize(("free", "kind"), [(0, "full"), (1 << 30, "disk")])
+def test_no_room_for_the_small_files_is_a_full_disk(path, monkeypatch, free, kind):
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    monkeypatch.setattr("app.store.store.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(StoreError) as caught, _plain_errors(path):
+        raise error
+    assert caught.value.kind == kind
 
 
 def test_a_file_that_cannot_be_written(store, tmp_path):

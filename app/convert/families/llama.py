@@ -4,7 +4,7 @@ GGUF stores the rows of q and k so that the two values of a rotated pair are nei
 wants the first halves of all pairs in front of the second halves. `halves_order` puts them back.
 """
 
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from app.convert.decoder import Decoder, Layer, Linear, Vector
 from app.convert.errors import ConvertError
 from app.convert.gguf_file import READABLE_TYPES, GgufFile
 from app.convert.weights import Matrix, Part
+
+MAX_SIZE = 1 << 24  # of any one dimension: a damaged number must not become gigabytes of indices
 
 
 def read(source: GgufFile) -> Decoder:
@@ -39,13 +41,18 @@ class _Llama:
         self.feed_forward = self.number("feed_forward_length")
         self.heads = self.number("attention.head_count")
         self.kv_heads = self.number("attention.head_count_kv", self.heads)
-        if self.layer_count < 1 or self.heads < 1 or self.kv_heads < 1 or self.hidden < 1:
+        sizes = self.layer_count, self.heads, self.kv_heads, self.hidden, self.feed_forward
+        if not all(1 <= size <= MAX_SIZE for size in sizes):
             self.refuse("a model with impossible sizes: the file is damaged")
         self.head_size = self.number("attention.key_length", self.hidden // self.heads)
         self.rotated = self.number("rope.dimension_count", self.head_size)
         if self.number("attention.value_length", self.head_size) != self.head_size:
             self.refuse("a model whose keys and values differ in size, which cannot be imported")
-        if self.rotated > self.head_size or self.rotated % 2 or self.heads % self.kv_heads:
+        if not (
+            1 <= self.heads * self.head_size <= MAX_SIZE
+            and 0 <= self.rotated <= self.head_size
+            and self.rotated % 2 == self.heads % self.kv_heads == 0
+        ):
             self.refuse("a model with impossible sizes: the file is damaged")
 
     def decoder(self) -> Decoder:
@@ -55,7 +62,7 @@ class _Llama:
         return Decoder(
             type="llama",
             vocabulary_size=vocabulary,
-            context_length=self.number("context_length"),
+            context_length=self.context_length(),
             hidden_size=self.hidden,
             feed_forward_size=self.feed_forward,
             head_count=self.heads,
@@ -133,7 +140,7 @@ class _Llama:
         base = self.real("rope.freq_base", 10000.0)
         steps = np.arange(0, self.rotated, 2) / self.rotated
         frequencies: NDArray[np.float64] = base**-steps
-        scaling = self.source.metadata.get("llama.rope.scaling.type", "none")
+        scaling = str(self.source.metadata.get("llama.rope.scaling.type", "none"))
         if scaling == "linear":
             frequencies = frequencies / self.real("rope.scaling.factor")
         elif scaling != "none":
@@ -143,6 +150,12 @@ class _Llama:
         return frequencies
 
     # ---- facts
+
+    def context_length(self) -> int:
+        length = self.number("context_length")
+        if not 1 <= length < 2**31:
+            self.refuse(f"a damaged file: its context of {length} tokens is impossible")
+        return length
 
     def fact(self, key: str, otherwise: Any) -> Any:
         value = self.source.metadata.get(f"llama.{key}", otherwise)
@@ -156,14 +169,14 @@ class _Llama:
 
     def number(self, key: str, otherwise: int | None = None) -> int:
         value = self.fact(key, otherwise)
-        if not isinstance(value, int):
+        if not isinstance(value, int) or isinstance(value, bool):
             self.refuse(f"a damaged file: its “llama.{key}” is no whole number")
         return int(value)
 
     def real(self, key: str, otherwise: float | None = None) -> float:
         value = self.fact(key, otherwise)
-        if not isinstance(value, int | float):
-            self.refuse(f"a damaged file: its “llama.{key}” is no number")
+        if not isinstance(value, int | float) or not 0 < value < inf:
+            self.refuse(f"a damaged file: its “llama.{key}” is no number above 0")
         return float(value)
 
     def refuse(self, what: str) -> None:

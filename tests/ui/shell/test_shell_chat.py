@@ -1,14 +1,17 @@
 """What a person does with chats: through the real window, store and loop, with a scripted model."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
-from app.chat.messages import Options
+from app.chat.messages import Options, Stats
 from app.paths import Folders
+from app.ui.chat_items import stats_line
+from app.ui.statistics import StatisticsCard
 
 
 def test_a_question_is_stored_before_the_model_is_asked(desk: Any) -> None:
@@ -219,7 +222,7 @@ def test_deletes_are_undone_last_first(desk: Any) -> None:
 def test_the_toast_undoes(desk: Any) -> None:
     desk.ask("Back again")
     desk.chat.delete_chat(desk.chat.state.conversation_id)
-    toast = desk.window.toast()
+    toast = desk.window.undo.toast
     assert toast is not None
     toast.acted.emit()
     desk.until(lambda: desk.titles() == ["Back again"])
@@ -315,6 +318,32 @@ def test_drafts_belong_to_their_chats_and_outlive_the_window(
 def test_the_draft_is_saved_every_second_without_being_asked(desk: Any) -> None:
     desk.composer.field.setPlainText("do not lose me")
     desk.until(lambda: desk.store.draft(None) == "do not lose me")
+
+
+def test_what_is_typed_while_a_chat_is_made_becomes_its_draft(
+    desk: Any, holds: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold = holds()
+    original = desk.store.create_conversation
+
+    class Never:
+        def is_set(self) -> bool:
+            return False
+
+    def slow(*values: Any) -> int:
+        hold.wait(Never())
+        return int(original(*values))
+
+    monkeypatch.setattr(desk.store, "create_conversation", slow)
+    desk.say("First")
+    desk.until(hold.is_reached.is_set)
+    desk.composer.field.setPlainText("typed meanwhile")
+    desk.chat._drafts.timer.timeout.emit()  # a second has passed, and the disk is slow
+    hold.release()
+    desk.until_written()
+    shown = desk.chat.state.conversation_id
+    desk.until(lambda: desk.store.draft(shown) == "typed meanwhile")
+    assert desk.store.draft(None) == ""
 
 
 def test_what_was_sent_is_no_draft_any_more(desk: Any) -> None:
@@ -472,3 +501,30 @@ def test_settings_swap_enter(desk: Any, qtbot: Any) -> None:
     qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     desk.until_written()
     assert desk.texts()[0] == "line"
+
+
+def test_statistics_open_at_their_button_wherever_the_pointer_is(desk: Any) -> None:
+    desk.ask("Hello")
+    key = desk.keys()[-1]
+    desk.window.sidebar.search.setFocus()
+    desk.page.transcript.action.emit(key, "statistics")
+    card = desk.window.findChild(StatisticsCard)
+    assert card is not None
+    card.close()
+    assert desk.window.focusWidget() is desk.page.transcript.control(key, "statistics")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.0004, "1 ms"), (0.04, "40 ms"), (0.0996, "0.1 s"), (1.26, "1.3 s")]
+)
+def test_a_short_time_is_told_in_milliseconds(seconds: float, words: str) -> None:
+    line = stats_line(Stats(new_tokens=3, tokens_per_second=10.0, first_token_s=seconds))
+    assert line.endswith(f"{words} first token")
+
+
+def test_a_new_number_of_threads_acts_when_a_model_is_loaded_next(desk: Any) -> None:
+    assert desk.session.requests[-1].threads == 0
+    desk.window.change_settings(replace(desk.window.settings(), threads=3))
+    desk.models.reload()
+    desk.until_ready()
+    assert desk.session.requests[-1].threads == 3

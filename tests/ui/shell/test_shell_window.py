@@ -27,6 +27,7 @@ from app.ui import drops, theme
 from app.ui.actions import ENTRIES
 from app.ui.chat_list import section_of, trail_of
 from app.ui.chat_state import ChatState, ModelState, short_count
+from app.ui.model_menu import ModelMenu
 from app.ui.panels import Arrangement, arrangement
 
 SIZES = [(720, 480), (900, 600), (1440, 900)]
@@ -278,10 +279,10 @@ def drop(desk: Any, paths: list[str]) -> bool:
     enter = QDragEnterEvent(QPoint(300, 300), copy, data, left, none)
     QApplication.sendEvent(desk.window, enter)
     assert enter.isAccepted()
-    assert desk.window._veil.isVisible()
+    assert desk.window.drops.veil.isVisible()
     dropped = QDropEvent(QPointF(300, 300), copy, data, left, none, QEvent.Type.Drop)
     QApplication.sendEvent(desk.window, dropped)
-    assert not desk.window._veil.isVisible()
+    assert not desk.window.drops.veil.isVisible()
     return dropped.isAccepted()
 
 
@@ -315,14 +316,14 @@ def test_the_model_menu_lists_and_loads(desk: Any, folders: Folders, qtbot: Any)
 
     shutil.copytree(folders.models / "tiny-llama", folders.models / "second")
     desk.window.actions_["choose_model"].trigger()
-    menu = desk.window._model_menu
+    menu = desk.window.findChild(ModelMenu)
     assert menu.isVisible()
     assert [entry.name for entry in desk.models.entries()] == ["second", "tiny-llama"]
     qtbot.keyClicks(menu.finder, "sec")
     qtbot.keyClick(menu.finder, Qt.Key.Key_Return)
     desk.until(lambda: desk.chat.state.model.name == "second")
     desk.until_ready()
-    assert not menu.isVisible()
+    desk.until(lambda: desk.window.findChild(ModelMenu) is None)
     assert desk.window.settings().last_model == str(folders.models / "second")
 
 
@@ -462,3 +463,19 @@ def test_one_value_decides_what_the_send_button_does() -> None:
     assert writing.send_mode(has_text=True) == "stop"
     assert ChatState(writing="here", is_stopping=True).send_mode(has_text=True) == "stopping"
     assert ChatState(model=ready.model, is_store_open=False).send_mode(has_text=True) == "off"
+
+
+def test_undo_in_the_empty_field_brings_a_deleted_chat_back(desk: Any, qtbot: Any) -> None:
+    """The field has the focus after deleting; what is typed there is undone first."""
+    desk.ask("Keep me")
+    field = desk.composer.field
+    desk.window.activateWindow()
+    field.setFocus()
+    desk.window.actions_["delete"].trigger()
+    desk.until(lambda: desk.titles() == [])
+    qtbot.keyClicks(field, "typed")
+    qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert desk.titles() == []
+    assert desk.composer.text() == ""
+    qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    desk.until(lambda: desk.titles() == ["Keep me"])

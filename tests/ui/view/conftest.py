@@ -1,9 +1,20 @@
-"""What a document consists of, as values that can be compared."""
+"""Shared by the tests of the view: the theme is applied, and documents become values."""
 
+import pytest
 from PySide6.QtGui import QTextFrame, QTextTable
 
+from app.ui import theme
 from app.ui.decorations import _Mark
-from app.ui.document import CODE, CODE_GOES_ON, CODE_HEAD_OF, INLINE_CODE, QUOTE, RULE, TASK
+from app.ui.document import (
+    CODE,
+    CODE_GOES_ON,
+    CODE_HEAD_OF,
+    INLINE_CODE,
+    MARK,
+    QUOTE,
+    RULE,
+    TASK,
+)
 from app.ui.richtext import RichText
 
 
@@ -30,16 +41,14 @@ def _fragments(block):
 
 def _block(block):
     look = block.blockFormat()
-    listed = block.textList()
-    item = None
-    if listed is not None:
-        item = (listed.itemText(block), listed.format().indent(), listed.format().style())
     return (
         block.text(),
         (look.topMargin(), look.bottomMargin(), look.leftMargin(), look.rightMargin()),
         (look.lineHeight(), look.headingLevel(), look.indent(), look.alignment()),
-        [look.property(kind) for kind in (CODE, CODE_HEAD_OF, CODE_GOES_ON, QUOTE, RULE, TASK)],
-        item,
+        [
+            look.property(kind)
+            for kind in (CODE, CODE_HEAD_OF, CODE_GOES_ON, QUOTE, RULE, TASK, MARK)
+        ],
         _fragments(block),
     )
 
@@ -54,11 +63,14 @@ def _tables(frame: QTextFrame):
 
 
 def _rects(marks: list[_Mark]):
-    return [(mark.position, mark.level, mark.rect.getRect()) for mark in marks]
+    return [
+        (mark.position, mark.level, mark.rect.getRect(), getattr(mark, "text", ""))
+        for mark in marks
+    ]
 
 
-def dump(view: RichText):
-    """Blocks, tables and decorations of a view that was placed."""
+def dump_of(view: RichText):
+    """Blocks, tables and decorations of a view that was placed: all that its pixels come from."""
     blocks = []
     block = view.document().begin()
     while block.isValid():
@@ -70,5 +82,33 @@ def dump(view: RichText):
         _tables(view.document().rootFrame()),
         view.document().rootFrame().frameFormat().topMargin(),
         [(card.position, card.language, card.rect.getRect()) for card in drawn.cards],
-        *(_rects(marks) for marks in (drawn.pills, drawn.bars, drawn.bullets, drawn.rules)),
+        *(_rects(marks) for marks in (drawn.pills, drawn.bars, drawn.items, drawn.rules)),
     ]
+
+
+@pytest.fixture(autouse=True)
+def light(qapp):
+    """Every test starts in the light scheme at 100 %, whatever the one before it did."""
+    theme.set_text_scale(100)
+    theme.apply(qapp, theme.LIGHT)
+    return qapp
+
+
+@pytest.fixture
+def dump():
+    return dump_of
+
+
+@pytest.fixture
+def drawn(qapp):
+    """A function that draws a text at once, to its end."""
+
+    def draw(text: str, width: int = 500) -> RichText:
+        view = RichText()
+        view.set_markdown(text)
+        while view.has_more:
+            view.advance()
+        view.place(width)
+        return view
+
+    return draw

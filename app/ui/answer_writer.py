@@ -1,0 +1,344 @@
+"""An answer, from its question in the store to its last word there.
+
+Invariants: an answer is asked of the model only after the question is committed; one answer is
+written at a time; text that was shown is never lost.
+"""
+
+import itertools
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from app.chat.conversations import STATES, branch, title_of, to_message
+from app.chat.events import Failed, Finished, Piece, Prefill, Reply, Request
+from app.chat.messages import Options
+from app.store.records import State
+from app.store.store import Store
+from app.ui import notices
+from app.ui.answer import Answer
+from app.ui.chat_items import options_from_details, stats_to_details
+from app.ui.chat_screen import ChatScreen
+from app.ui.chat_state import ModelState
+from app.ui.drafts import Drafts
+
+log = logging.getLogger(__name__)
+
+SAVE_ANSWER_MS = 250
+
+
+class Engine(Protocol):
+    def submit(self, request: Request) -> None: ...
+    def stop(self) -> None: ...
+    def set_options(self, options: Options) -> None: ...
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a question left in the store."""
+
+    conversation_id: int
+    answer_id: int
+    user_id: int | None = None
+
+
+class AnswerWriter(QObject):
+    chat_taken_back = Signal(int)  # its first question is the draft of the new chat again
+
+    def __init__(
+        self,
+        screen: ChatScreen,
+        drafts: Drafts,
+        engine: Engine,
+        request_ids: "itertools.count[int]",
+    ) -> None:
+        super().__init__(screen)
+        self._screen, self._drafts, self._engine = screen, drafts, engine
+        self._request_ids = request_ids
+        self._unsaved: dict[int, Callable[[], None]] = {}
+        self._save_timer = QTimer(self, interval=SAVE_ANSWER_MS)
+        self._save_timer.timeout.connect(self._save_progress)
+
+    # ---- begin and stop
+    def new_answer(self, sent_text: str = "") -> Answer:
+        return Answer(
+            next(self._request_ids),
+            self._screen.shown,
+            self._screen.state.model.name,
+            status=self._waiting_words(self._screen.state.model),
+            sent_text=sent_text,
+            previous_leaf=self._screen.here.leaf_id,
+            is_first_of_chat=self._screen.shown is None,
+        )
+
+    @staticmethod
+    def _waiting_words(model: ModelState) -> str:
+        return f"Loading {model.name}" if model.phase == "loading" else ""
+
+    def begin(self, answer: Answer, write: Callable[[Store], Rows]) -> None:
+        self._screen.answer = answer
+        self._screen.update_state()
+        visit = self._screen.visit
+        self._screen.job.run(
+            write,
+            lambda rows: self._on_begun(answer, visit, rows),
+            lambda message: self._on_not_begun(answer, visit, message),
+        )
+
+    def _on_begun(self, answer: Answer, visit: int, rows: Rows) -> None:
+        """The question is on the disk: now the model may be asked."""
+        answer.conversation_id, answer.message_id = rows.conversation_id, rows.answer_id
+        answer.user_id = rows.user_id
+        if visit == self._screen.visit and self._screen.shown is None:
+            self._screen.shown = rows.conversation_id
+            self._screen.title = title_of(answer.sent_text)
+        if self._screen.shown == rows.conversation_id:
+            self._screen.reload()
+        self._screen.update_state()
+        self._screen.update_chats()
+        if answer.is_stopping:
+            self._on_finished(answer, Finished(answer.request_id, "stopped"))
+            return
+        records = self._screen.store.messages(rows.conversation_id)
+        asked = branch(records, rows.answer_id)[:-1]
+        options = self._options_of(rows.conversation_id)
+        messages = tuple(to_message(record) for record in asked)
+        self._save_timer.start()
+        self._engine.submit(Reply(answer.request_id, messages, options))
+        self._screen.announced.emit("Writing")
+
+    def _options_of(self, conversation_id: int) -> Options:
+        if conversation_id == self._screen.shown:
+            return self._screen.options
+        record = self._screen.store.conversation(conversation_id)
+        return options_from_details(record.options) if record else Options()
+
+    def _on_not_begun(self, answer: Answer, visit: int, message: str) -> None:
+        self._screen.answer = None
+        if visit == self._screen.visit:
+            self._screen.show_items()
+            self._drafts.give_back(answer.sent_text)
+            self._screen.show_notice(notices.message_not_saved(message))
+        self._screen.update_state()
+
+    @Slot()
+    def stop(self) -> None:
+        """Answers in the same event; pieces that still come are dropped."""
+        answer = self._screen.answer
+        if answer is None or answer.is_stopping:
+            return
+        answer.is_stopping = True
+        answer.status = "Stopping"
+        if answer.message_id is not None:
+            self._engine.stop()
+        if answer.message_id is not None and self._screen.state.model.phase == "loading":
+            # The engine answers only when the model is loaded; nobody should wait for that.
+            self._on_finished(answer, Finished(answer.request_id, "stopped"))
+            return
+        self._screen.show_progress()
+        self._screen.update_state()
+
+    @Slot(object)
+    def set_model_state(self, model: ModelState) -> None:
+        is_ready = model.phase == "ready" and self._screen.state.model.phase != "ready"
+        notice = self._screen.notice
+        if is_ready and notice is not None and notices.RELOAD in notice.ways:
+            self._screen.show_notice(None)
+        answer = self._screen.answer
+        if answer is not None and not answer.is_stopping and not answer.prompt_tokens:
+            answer.status = self._waiting_words(model)
+            self._screen.show_progress()
+        self._screen.update_state(model=model)
+
+    @Slot()
+    def retry_save(self) -> None:
+        retries, self._unsaved = list(self._unsaved.values()), {}
+        self._screen.show_notice(None)
+        for retry in retries:
+            retry()
+
+    def settle(self) -> None:
+        """After the engine has closed: an answer that it did not end is kept as stopped."""
+        if self._screen.answer is not None and self._screen.answer.message_id is not None:
+            self._keep(self._screen.answer, State.STOPPED, {})
+
+    # ---- what the engine says
+    @Slot(list)
+    def on_events(self, events: list[object]) -> None:
+        """A batch of the engine's events; those of other requests pass by."""
+        is_shown_anew = False
+        for event in events:
+            answer = self._screen.answer
+            if answer is None or getattr(event, "request_id", None) != answer.request_id:
+                continue
+            if isinstance(event, Finished):
+                self._on_finished(answer, event)
+            elif isinstance(event, Failed):
+                self._on_failed(answer, event)
+            elif not answer.is_stopping:
+                is_shown_anew |= self._take(answer, event)
+        answer = self._screen.answer
+        if is_shown_anew and answer is not None:
+            self._screen.show_progress()
+            if answer.conversation_id == self._screen.shown and answer.prompt_tokens:
+                self._screen.update_state()
+
+    @staticmethod
+    def _take(answer: Answer, event: object) -> bool:
+        if isinstance(event, Piece):
+            answer.add(event)
+        elif isinstance(event, Prefill):
+            answer.prompt_tokens = event.total
+            answer.status = f"Reading {event.done:,} of {event.total:,} tokens"
+        else:
+            return False
+        return True
+
+    def _on_finished(self, answer: Answer, event: Finished) -> None:
+        if answer.is_stopping:  # it may have come to its end meanwhile, unseen
+            event = replace(event, reason="stopped")
+        if event.reason == "stopped" and answer.is_empty and self._can_take_back(answer):
+            self._take_back(answer)
+            return
+        details = {
+            "reason": event.reason,
+            "stats": stats_to_details(event.stats),
+            "device": self._screen.state.model.device,
+            "model_path": self._screen.state.model.path,
+        }
+        self._keep(answer, STATES[event.reason], details)
+
+    def _on_failed(self, answer: Answer, event: Failed) -> None:
+        log.warning("An answer failed (%s): %s", event.kind, event.message)
+        tokens = len(answer.token_ids)
+        is_shown = answer.conversation_id == self._screen.shown
+        if answer.is_empty and self._can_take_back(answer):
+            self._take_back(answer)
+        else:
+            self._keep(answer, State.FAILED, {"error": event.message, "kind": event.kind})
+        if is_shown:
+            self._screen.show_notice(
+                notices.answer_failed(event.kind, event.message, written_tokens=tokens)
+            )
+
+    # ---- how it ends
+    def _keep(self, answer: Answer, state: State, details: Mapping[str, object]) -> None:
+        """Shows the answer as it stays, and saves it."""
+        assert answer.message_id is not None
+        answer.end()
+        self._end_writing()
+        record = self._screen.here.record(answer.message_id)
+        if record is not None:
+            record = replace(
+                record,
+                parts=answer.parts(),
+                token_ids=answer.token_ids,
+                state=state,
+                details=dict(details),
+            )
+            self._screen.here.put(record)
+            self._screen.item_replaced.emit(self._screen.here.item(record))
+        self._screen.update_state()
+        self._screen.update_chats()
+        self._save_finished(answer.message_id, answer, state, details)
+        self._screen.announced.emit(_spoken_ending(state, answer.text))
+
+    def _save_finished(
+        self, message_id: int, answer: Answer, state: State, details: Mapping[str, object]
+    ) -> None:
+        parts, token_ids = answer.parts(), answer.token_ids
+
+        def failed(message: str) -> None:
+            self._unsaved[message_id] = partial(
+                self._save_finished, message_id, answer, state, details
+            )
+            self._screen.show_notice(notices.answer_not_saved(message))
+
+        self._screen.job.run(
+            lambda store: store.finish_answer(message_id, parts, token_ids, state, details),
+            lambda _: self._screen.update_chats(),
+            failed,
+        )
+
+    def _can_take_back(self, answer: Answer) -> bool:
+        """Not an edited question, not over a text that stands in the field by now, and not in a
+        chat that was deleted meanwhile: there the empty answer stays, and can be written again."""
+        if answer.conversation_id in self._screen.deleted:
+            return False
+        if not answer.sent_text:
+            return answer.user_id is None
+        is_shown = answer.conversation_id == self._screen.shown
+        return not (
+            self._drafts.text if is_shown else self._screen.store.draft(answer.conversation_id)
+        )
+
+    def _take_back(self, answer: Answer) -> None:
+        """No token ever came: the chat is as before, a sent message is in the field again."""
+        self._end_writing()
+        conversation_id, text = answer.conversation_id, answer.sent_text
+        assert conversation_id is not None
+        assert answer.message_id is not None
+        if text and answer.is_first_of_chat:
+            self._take_back_chat(conversation_id, text)
+            return
+        gone = answer.message_id if answer.user_id is None else answer.user_id
+
+        def write(store: Store) -> None:
+            store.delete_message(gone)
+            store.set_leaf(conversation_id, answer.previous_leaf)
+            if text:
+                store.save_draft(conversation_id, text)
+
+        visit = self._screen.visit
+        self._screen.job.run(
+            write, lambda _: self._after_taking_back(visit, text), self._screen.on_change_failed
+        )
+
+    def _take_back_chat(self, conversation_id: int, text: str) -> None:
+        def write(store: Store) -> None:
+            store.save_draft(None, text)
+            store.delete(conversation_id)
+
+        self._screen.job.run(
+            write,
+            lambda _: self.chat_taken_back.emit(conversation_id),
+            self._screen.on_change_failed,
+        )
+
+    def _after_taking_back(self, visit: int, text: str) -> None:
+        if visit == self._screen.visit:
+            self._screen.reload()
+            self._drafts.give_back(text)
+        self._screen.update_state()
+        self._screen.update_chats()
+
+    def _end_writing(self) -> None:
+        self._screen.answer = None
+        self._save_timer.stop()
+
+    @Slot()
+    def _save_progress(self) -> None:
+        answer = self._screen.answer
+        if answer is None or answer.message_id is None or not answer.has_unsaved:
+            return
+        answer.has_unsaved = False
+        message_id, parts = answer.message_id, answer.parts()
+        token_ids = answer.token_ids
+
+        def failed(message: str) -> None:
+            answer.has_unsaved = True
+            self._screen.show_notice(notices.answer_not_saved(message))
+
+        self._screen.job.run(
+            lambda store: store.update_answer(message_id, parts, token_ids), None, failed
+        )
+
+
+def _spoken_ending(state: State, text: str) -> str:
+    """What a screen reader says at the end: how it ended, the first sentence, the length."""
+    how = {State.STOPPED: "Stopped", State.FAILED: "Writing failed"}.get(state, "Answer finished")
+    first = text.strip().split("\n")[0].split(". ")[0][:200]
+    return f"{how}. {first}. {len(text.split())} words." if first else f"{how}."

@@ -1,0 +1,117 @@
+"""Chats as a whole: opening, starting, renaming, deleting, bringing back, searching."""
+
+from functools import partial
+
+from PySide6.QtCore import QObject, Slot
+
+from app.chat.conversations import branch
+from app.chat.messages import Options
+from app.store.records import ConversationRecord, State
+from app.store.store import Store
+from app.ui.answer_writer import AnswerWriter
+from app.ui.chat_items import options_from_details
+from app.ui.chat_screen import ChatScreen
+from app.ui.drafts import Drafts
+
+
+class Chats(QObject):
+    def __init__(self, screen: ChatScreen, drafts: Drafts, writer: AnswerWriter) -> None:
+        super().__init__(screen)
+        self._screen, self._drafts, self._writer = screen, drafts, writer
+        writer.chat_taken_back.connect(self._on_taken_back)
+
+    @Slot()
+    def start(self) -> None:
+        """Shows what was cut off by a crash, else the new chat with its draft."""
+        newest = next(iter(self._screen.store.conversations()), None)
+        was_cut = (
+            newest is not None and not self._screen.store.draft(None) and self._was_cut(newest)
+        )
+        self.open(newest.id if newest is not None and was_cut else None)
+
+    def _was_cut(self, chat: ConversationRecord) -> bool:
+        shown = branch(self._screen.store.messages(chat.id), chat.leaf_id)
+        return bool(chat.draft) or (bool(shown) and shown[-1].state is State.INTERRUPTED)
+
+    @Slot(object)
+    def open(self, conversation_id: int | None) -> None:
+        self._drafts.save()
+        self._drafts.save_options()
+        self._screen.visit += 1
+        record = self._screen.store.conversation(conversation_id) if conversation_id else None
+        self._screen.shown = record.id if record else None
+        self._screen.title = record.title if record else ""
+        self._screen.options = options_from_details(record.options) if record else Options()
+        self._screen.show_notice(None)
+        self._screen.reload()
+        self._drafts.show(self._screen.store.draft(self._screen.shown))
+        self._screen.options_changed.emit(self._screen.options)
+        self._screen.update_state()
+        self._screen.update_chats()
+
+    @Slot()
+    def new(self) -> None:
+        self.open(None)
+
+    @Slot()
+    def continue_in_new_chat(self) -> None:
+        """The new chat takes along what stands in the message field."""
+        text, options = self._drafts.text, self._screen.options
+        self._drafts.change("")
+        self.open(None)
+        self._drafts.change("\n\n".join(part for part in (self._drafts.text, text) if part))
+        self._screen.composer_filled.emit(self._drafts.text)
+        self._drafts.change_options(options)
+        self._screen.options_changed.emit(options)
+
+    @Slot(int, str)
+    def rename(self, conversation_id: int, title: str) -> None:
+        if conversation_id == self._screen.shown:
+            self._screen.title = title
+            self._screen.update_state()
+        self._screen.change(partial(Store.rename, conversation_id=conversation_id, title=title))
+
+    @Slot(int)
+    def delete(self, conversation_id: int) -> None:
+        record = self._screen.store.conversation(conversation_id)
+        if record is None:
+            return
+        answer = self._screen.answer
+        if answer is not None and answer.conversation_id == conversation_id:
+            self._writer.stop()
+        if conversation_id == self._screen.shown:
+            self.open(None)
+        self._screen.deleted.append(conversation_id)
+        self._screen.change(partial(Store.delete, conversation_id=conversation_id))
+        self._screen.update_state()
+        self._screen.chat_deleted.emit(record.title)
+
+    @Slot()
+    def undo(self) -> None:
+        if self._screen.deleted:
+            conversation_id = self._screen.deleted.pop()
+            self._screen.update_state()
+            self._screen.job.run(
+                partial(Store.restore, conversation_id=conversation_id),
+                lambda _: self.open(conversation_id),
+                self._screen.on_change_failed,
+            )
+
+    @Slot(str)
+    def search(self, text: str) -> None:
+        self._screen.query = text.strip()
+        self._screen.update_chats()
+
+    @Slot(int)
+    def _on_taken_back(self, conversation_id: int) -> None:
+        """A chat whose first question came back: that stands in the new chat's field again."""
+        screen = self._screen
+        if screen.shown != conversation_id:
+            screen.update_chats()
+            return
+        notice, options = screen.notice, screen.options
+        self._drafts.discard()
+        self.open(None)
+        self._drafts.change_options(options)
+        screen.options_changed.emit(options)
+        screen.show_notice(notice)

@@ -1,0 +1,54 @@
+"""The toast after a delete: one at a time, at the place where the chat was."""
+
+from PySide6.QtCore import QObject, QPoint, Signal, Slot
+from PySide6.QtWidgets import QWidget
+
+from app.ui.toast import Toast
+
+
+class UndoToast(QObject):
+    """`above` is the widget that the toast stands on; out of sight, it stands at the bottom."""
+
+    undone = Signal()
+
+    def __init__(self, window: QWidget, above: QWidget) -> None:
+        super().__init__(window)
+        self._window, self._above = window, above
+        self.toast: Toast | None = None
+
+    def show(self, text: str) -> None:
+        self.dismiss()
+        toast = self.toast = Toast(text, "Undo")
+        toast.acted.connect(self.undone)
+        toast.closed.connect(self._on_closed)
+        toast.setParent(self._window)
+        toast.adjustSize()
+        self.place()
+        toast.show()
+        toast.raise_()
+
+    def dismiss(self) -> bool:
+        """Whether there was one."""
+        if self.toast is None:
+            return False
+        self.toast.dismiss()
+        return True
+
+    @Slot()
+    def place(self) -> None:
+        if self.toast is None:
+            return
+        is_seen = self._above.isVisible()
+        bottom = self._window.height() - 96
+        if is_seen:
+            bottom = self._above.mapTo(self._window, QPoint(0, 0)).y()
+        self.toast.move(0 if is_seen else 8, bottom - self.toast.height() + 4)
+
+    @Slot()
+    def _on_closed(self) -> None:
+        toast = self.sender()
+        if toast is self.toast:
+            self.toast = None
+        if isinstance(toast, QWidget):
+            toast.hide()
+            toast.deleteLater()
