@@ -4,7 +4,9 @@ Follows one ChatState. What a person does leaves as signals with values; nothing
 store or an engine.
 """
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QSize, Qt, QTimer, Signal, Slot
+import re
+
+from PySide6.QtCore import QEvent, QMimeData, QObject, QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import (
     QFocusEvent,
     QFontMetrics,
@@ -13,6 +15,7 @@ from PySide6.QtGui import (
     QKeySequence,
     QPaintEvent,
     QResizeEvent,
+    QTextOption,
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
 
@@ -28,6 +31,8 @@ MOST_LINES = 10
 MOST_OF_WINDOW = 0.4
 FLASH_MS = 700
 NARROW, TIGHT = 620, 560
+
+_ENDLESS_WORD = re.compile(r"\S{4000}")
 
 ENTERS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 Modifier = Qt.KeyboardModifier
@@ -63,8 +68,11 @@ class InputField(QPlainTextEdit):
 
     def event(self, event: QEvent) -> bool:
         """With nothing to undo here, the key is the window's: it brings a deleted chat back."""
-        is_asked = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-        if is_asked and event.matches(QKeySequence.StandardKey.Undo):
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.matches(QKeySequence.StandardKey.Undo)
+        ):
             event.setAccepted(self.document().isUndoAvailable())
             return event.isAccepted()
         return super().event(event)
@@ -92,6 +100,23 @@ class InputField(QPlainTextEdit):
         if pressed == Modifier.ControlModifier:
             return True
         return pressed == Modifier.NoModifier and self.send_with == "enter"
+
+    def setPlainText(self, text: str) -> None:
+        with QSignalBlocker(self):  # the text before shall not be laid out in the new mode
+            super().setPlainText("")
+        self._wrap(text)
+        super().setPlainText(text)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        self._wrap(self.toPlainText() + source.text())
+        super().insertFromMimeData(source)
+
+    def _wrap(self, text: str) -> None:
+        """Qt looks for the start of a word anew on each of its lines: one of a megabyte would
+        hold up the window for minutes."""
+        mode = QTextOption.WrapMode
+        is_endless = _ENDLESS_WORD.search(text) is not None
+        self.setWordWrapMode(mode.WrapAnywhere if is_endless else mode.WrapAtWordBoundaryOrAnywhere)
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Files are for the window, which says what it would do with them; text is for here."""

@@ -118,6 +118,7 @@ def test_events_come_in_the_threads_of_the_window(
     engine.submit(reply(1))
     until(lambda: 1 in heard.ends())
     assert heard.threads == {QThread.currentThread()}
+    # Neighbours of a kind come as one or as more, as they met in a batch.
     kinds = [kind for kind, _ in groupby(type(event) for event in heard.events)]
     assert kinds == [Prefill, Piece, Finished]
 

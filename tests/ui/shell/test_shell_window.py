@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QInputMethodEvent, QKeySequence
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QInputMethodEvent, QKeySequence, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSlider,
@@ -479,3 +479,15 @@ def test_undo_in_the_empty_field_brings_a_deleted_chat_back(desk: Any, qtbot: An
     assert desk.composer.text() == ""
     qtbot.keyClick(field, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
     desk.until(lambda: desk.titles() == ["Keep me"])
+
+
+def test_a_word_of_a_megabyte_does_not_hold_up_the_field(desk: Any) -> None:
+    """It took minutes; here the run's own time limit would tell."""
+    word = "x" * 1_000_000
+    pasted = QMimeData()
+    pasted.setText(word)
+    desk.composer.field.insertFromMimeData(pasted)
+    assert desk.composer.text() == word
+    assert desk.composer.field.wordWrapMode() == QTextOption.WrapMode.WrapAnywhere
+    desk.composer.set_text("short words again")
+    assert desk.composer.field.wordWrapMode() != QTextOption.WrapMode.WrapAnywhere
