@@ -7,7 +7,6 @@ import pytest
 
 from app.__main__ import real_loop
 from app.paths import Folders
-from app.settings import Settings
 
 
 @pytest.fixture
@@ -76,6 +75,6 @@ def test_a_prompt_that_does_not_fit_is_said_by_how_much(real_desk: Any) -> None:
 
 
 def test_the_engine_is_made_on_its_own_thread() -> None:
-    loop = real_loop(Settings())(lambda: None)
+    loop = real_loop(lambda: None)
     loop.close()
     loop.run()  # closed: it returns
