@@ -33,9 +33,9 @@ fix: prepared
 
 bench: prepared
 	@$(BIN)/python packaging/setup/first_model.py --data build/bench
-	@$(BIN)/python tests/bench/generator.py build/bench/models/SmolLM2-135M-Instruct
-	@$(BIN)/python tests/bench/decode_vs_llamacpp.py
-	@$(BIN)/python tests/bench/transcript.py
+	@PYTHONPATH=. $(BIN)/python tests/bench/generator.py build/bench/models/SmolLM2-135M-Instruct
+	@PYTHONPATH=. $(BIN)/python tests/bench/decode_vs_llamacpp.py
+	@PYTHONPATH=. $(BIN)/python tests/bench/transcript.py
 
 lock upgrade: prepared
 	@$(BIN)/python -m pip install --quiet "uv>=0.9,<1"
