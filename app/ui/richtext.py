@@ -29,7 +29,7 @@ from app.ui import document as writing
 from app.ui import highlight, markdown
 from app.ui.buttons import IconButton
 from app.ui.decorations import Card, Decorations, code_of
-from app.ui.document import Writer
+from app.ui.document import CODE, CODE_BOTTOM, Writer
 from app.ui.painting import fill_round
 from app.ui.theme import color
 
@@ -436,7 +436,14 @@ class RichText(QTextBrowser):
         shown = self.document()
         if shown.textWidth() != width:
             shown.setTextWidth(width)
-        return int(shown.size().height() + 0.999)
+        return int(max(shown.size().height(), self._bottom_of_last_card()) + 0.999)
+
+    def _bottom_of_last_card(self) -> float:
+        """Qt leaves out the last block's lower margin, in which the card of code ends."""
+        last = self.document().lastBlock()
+        if not last.blockFormat().hasProperty(CODE):
+            return 0.0
+        return self.document().documentLayout().blockBoundingRect(last).bottom() + CODE_BOTTOM
 
     def natural_width(self, most: int) -> int:
         """How wide the text is when it may be `most` px wide."""

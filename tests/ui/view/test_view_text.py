@@ -56,6 +56,14 @@ def test_code_is_seen_as_written(code, drawn):
     assert drawn(f"````\n{code}\n````").toPlainText() == code
 
 
+@pytest.mark.parametrize(
+    "text", ["a\n```", "a\n```\nx\n```\n", "- a\n\n  ```\n  x\n  ```", "> ```\n> x"]
+)
+def test_a_card_at_the_end_is_seen_whole(text, drawn):
+    view = drawn(text)
+    assert view._decorations.cards[-1].rect.bottom() <= view.height()
+
+
 def test_cells_beyond_the_head_are_kept(drawn):
     text = drawn("| a |\n|---|\n| 1 | two \\| x | three |").toPlainText()
     for word in ("1", "two | x", "three"):
