@@ -6,6 +6,7 @@ an older one still reports is passed over.
 
 import itertools
 import logging
+import os.path
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ class ModelController(QObject):
             for folder in self.folders()
         ]
         if current and not any(entry.is_current for entry in found):
-            gone = "" if Path(current).is_dir() else "Its folder was moved or deleted"
+            gone = "" if os.path.isdir(current) else "Its folder was moved or deleted"
             found.insert(0, ModelEntry(current, self._state.name, gone or current, True))
         return found
 
@@ -77,7 +78,7 @@ class ModelController(QObject):
 
         found = self.folders()
         paths = {str(folder.path): folder for folder in found}
-        if last_model in paths or (last_model and Path(last_model).is_dir()):
+        if last_model in paths or os.path.isdir(last_model):  # Path's own raises for long names
             self.load(last_model)
             return
         ordered = sorted(found, key=lambda folder: folder.name != STARTER_NAME)

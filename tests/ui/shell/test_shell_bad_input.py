@@ -161,11 +161,14 @@ def test_an_import_can_be_cancelled_and_leaves_nothing(
     assert desk.chat.state.model.phase == "ready"
 
 
-def test_the_model_used_last_is_gone(open_desk: Callable[..., Any], folders: Folders) -> None:
-    folders.settings.write_text(json.dumps({"last_model": str(folders.models / "deleted")}))
+@pytest.mark.parametrize("name", ["deleted", "d" * 300, "a\0b"])
+def test_the_model_used_last_is_gone(
+    name: str, open_desk: Callable[..., Any], folders: Folders
+) -> None:
+    folders.settings.write_text(json.dumps({"last_model": str(folders.models / name)}))
     desk = open_desk(folders)
     assert desk.chat.state.model.name == "tiny-llama"
-    assert desk.notice().title == "deleted is not there any more"
+    assert desk.notice().title == f"{name} is not there any more"
     assert is_plain(desk.notice())
 
 
