@@ -55,7 +55,7 @@ def test_a_model_that_does_not_load(
     assert "choose-model" in actions(desk.notice())
 
     session.load_failure = ""
-    desk.window._on_notice_action("reload-model")
+    desk.window.act("reload-model")
     desk.until_ready()
     assert desk.notice() is None  # the cause is gone, and so is the notice
 
@@ -198,7 +198,7 @@ def test_a_prompt_longer_than_the_context_comes_back_with_a_way_out(
     assert words in desk.notice().text
     assert desk.composer.text() == text.strip()
     assert desk.texts() == ["Before", "An answer."]
-    desk.window._on_notice_action("continue-in-new-chat")
+    desk.window.act("continue-in-new-chat")
     assert desk.chat.state.conversation_id is None
     assert desk.composer.text() == text.strip()
     assert desk.notice() is None
@@ -243,7 +243,7 @@ def test_a_full_disk_gives_the_message_back(desk: Any, monkeypatch: pytest.Monke
     assert "disk is full" in desk.notice().text
     assert desk.composer.text() == "Precious words"
     assert desk.session.replies == []
-    desk.window._on_notice_action("send-again")
+    desk.window.act("send-again")
     desk.until(lambda: desk.texts() == ["Precious words", "An answer."])
     desk.until_written()
     assert desk.notice() is None
@@ -260,7 +260,7 @@ def test_a_full_disk_at_the_end_of_an_answer_is_tried_again(
     assert desk.notice().title == "The answer isn't saved yet"
     assert desk.texts() == ["Go", "An answer."]
     assert desk.stored()[-1][1] != "An answer."
-    desk.window._on_notice_action("retry-save")
+    desk.window.act("retry-save")
     desk.until(lambda: desk.stored()[-1] == ("assistant", "An answer.", "done"))
     assert desk.notice() is None
 

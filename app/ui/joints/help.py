@@ -1,0 +1,72 @@
+"""Help: keys, what this app is, its folders, and links that a person wants to open."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QUrl, Slot
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QApplication
+
+from app.ui.actions import FIXED_KEYS
+from app.ui.joints.joint import Joint
+from app.ui.sheet import Sheet
+
+if TYPE_CHECKING:
+    from app.ui.main_window import MainWindow
+
+
+class HelpJoint(Joint):
+    def __init__(self, window: "MainWindow") -> None:
+        super().__init__(window)
+        window.page.transcript.link_activated.connect(self._open_link)
+        for name, slot in {
+            "keys": self._show_keys,
+            "data": self._show_data,
+            "log": self._show_log,
+            "about": self._show_about,
+        }.items():
+            window.actions_[name].triggered.connect(slot)
+
+    def act(self, name: str) -> bool:
+        slot = {"open-data": self._show_data, "open-log": self._show_log}.get(name)
+        if slot is not None:
+            slot()
+        return slot is not None
+
+    @Slot()
+    def _show_keys(self) -> None:
+        keys = [*FIXED_KEYS, *self.window.actions_.shortcuts()]
+        self._open_sheet(Sheet("Keyboard shortcuts", keys))
+
+    @Slot()
+    def _show_about(self) -> None:
+        pairs = [
+            ("Version", QApplication.applicationVersion()),
+            ("Licence", "MIT"),
+            ("Data folder", str(self.window.folders.data)),
+        ]
+        text = "A private, offline chat with language models. Nothing leaves this computer."
+        self._open_sheet(Sheet("About Inglenook", pairs, text))
+
+    def _open_sheet(self, sheet: Sheet) -> None:
+        sheet.setParent(self.window, Qt.WindowType.Dialog)
+        sheet.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        sheet.open()
+
+    @Slot()
+    def _show_data(self) -> None:
+        self._show_folder(self.window.folders.data)
+
+    @Slot()
+    def _show_log(self) -> None:
+        self._show_folder(self.window.folders.logs)
+
+    @staticmethod
+    def _show_folder(folder: Path) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+    @Slot(str)
+    def _open_link(self, address: str) -> None:
+        url = QUrl(address)
+        if url.scheme() in ("http", "https", "mailto"):
+            QDesktopServices.openUrl(url)
