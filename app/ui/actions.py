@@ -30,7 +30,8 @@ ENTRIES = (
     Entry("rename", CHAT, "&Rename", ("F2",)),
     Entry("delete", CHAT, "&Delete", ("Ctrl+Shift+Backspace",)),
     Entry("undo", CHAT, "&Undo delete", ("Ctrl+Z",)),
-    Entry("search", CHAT, "&Search chats", ("Ctrl+Shift+F",), begins_group=True),
+    Entry("palette", CHAT, "&Go to a chat or command…", ("Ctrl+K",), begins_group=True),
+    Entry("search", CHAT, "&Search chats", ("Ctrl+Shift+F",)),
     Entry("settings", CHAT, "S&ettings…", ("Ctrl+,",), begins_group=True),
     Entry("quit", CHAT, "&Quit", ("Ctrl+Q",)),
     Entry("stop", ANSWER, "&Stop writing (Esc)", ("Ctrl+.",)),
@@ -102,16 +103,19 @@ class Actions:
         for name, is_enabled in states.items():
             self._by_name[name].setEnabled(is_enabled)
 
-    def shortcuts(self) -> list[tuple[str, str]]:
-        """(what it does, its keys), in the order of the menus."""
+    def listed(self) -> list[tuple[str, str, str, str]]:
+        """(name, menu, what it does, its keys), in the order of the menus."""
         native = QKeySequence.SequenceFormat.NativeText
-        listed = []
+        found = []
         for entry in ENTRIES:
             keys = [key.toString(native) for key in self._by_name[entry.name].shortcuts()]
-            if keys:
-                words = entry.text.replace("&", "").rstrip("…").replace(" (Esc)", "")
-                listed.append((words, "  or  ".join(keys)))
-        return listed
+            words = entry.text.replace("&", "").rstrip("…").replace(" (Esc)", "")
+            found.append((entry.name, entry.menu.replace("&", ""), words, "  or  ".join(keys)))
+        return found
+
+    def shortcuts(self) -> list[tuple[str, str]]:
+        """(what it does, its keys) of all that have keys."""
+        return [(words, keys) for _, _, words, keys in self.listed() if keys]
 
 
 FIXED_KEYS = (

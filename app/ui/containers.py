@@ -242,7 +242,7 @@ class Popover(QWidget):
             self.close()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Resize and self.isVisible():
+        if watched is self.window() and event.type() == QEvent.Type.Resize and self.isVisible():
             self.close()
         return super().eventFilter(watched, event)
 

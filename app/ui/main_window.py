@@ -29,6 +29,7 @@ from app.ui.items import Notice
 from app.ui.joints.chats import ChatJoint
 from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
+from app.ui.joints.palette import PaletteJoint
 from app.ui.joints.view import ViewJoint
 from app.ui.model_controller import ModelController
 from app.ui.panels import Panels
@@ -73,7 +74,13 @@ class MainWindow(QMainWindow):
 
     def _make_joints(self) -> None:
         self.chats, self.models, self.view = ChatJoint(self), ModelJoint(self), ViewJoint(self)
-        self.joints = (self.chats, self.models, self.view, HelpJoint(self))
+        self.joints = (
+            self.chats,
+            self.models,
+            self.view,
+            HelpJoint(self),
+            PaletteJoint(self),
+        )
 
     # ---- joining
     def open_chats(self, chat: ChatController, models: ModelController) -> None:
