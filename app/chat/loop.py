@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.chat.events import Event, Failed, Finished, Load, Piece, Prefill, Reply, Request
@@ -21,12 +21,22 @@ log = logging.getLogger(__name__)
 BUG = "Something went wrong inside Inglenook. The details are in the log; please try again."
 
 
+Sink = Callable[[Event], None]
+
+
 class Session(Protocol):
     """What the loop drives: ChatSession, or something smaller in tests."""
 
     def handle(self, request: Request, stop: Stop) -> Iterator[Event]: ...
     def set_options(self, options: Options | None) -> None: ...
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Job:
+    request: Request
+    stop: Stop
+    sink: Sink | None = None
 
 
 class EngineLoop:
@@ -37,23 +47,29 @@ class EngineLoop:
         self._session = session
         self._on_ready = on_ready
         self._changed = threading.Condition()  # guards all of the following
-        self._inbox: deque[tuple[Request, Stop]] = deque()
-        self._current: tuple[Request, Stop] | None = None
+        self._inbox: deque[_Job] = deque()
+        self._current: _Job | None = None
         self._outbox: deque[Event] = deque()
         self._is_closing = False
         self._has_ended = False
 
-    def submit(self, request: Request) -> None:
-        """Queue a request; order is kept. After `close` it is answered as stopped."""
+    def submit(self, request: Request, sink: Sink | None = None) -> Stop:
+        """Queue a request; order is kept. After `close` it is answered as stopped.
+
+        With a `sink` its events go there, one by one on the thread of `run`, and not to the outbox:
+        then it is another client's, whom `stop` and `set_options` leave alone; the Stop that is
+        returned ends it.
+        """
+        job = _Job(request, Stop(), sink)
         with self._changed:
-            stop = Stop()
             if self._is_closing:
-                stop.set()
+                job.stop.set()
             if not self._has_ended:
-                self._inbox.append((request, stop))
+                self._inbox.append(job)
                 self._changed.notify()
-                return
-        self._emit(Finished(request.request_id, "stopped"))
+                return job.stop
+        self._emit(Finished(request.request_id, "stopped"), sink)
+        return job.stop
 
     def stop(self) -> None:
         """Stop the answers that were asked for so far; when there are none, the loading.
@@ -62,22 +78,24 @@ class EngineLoop:
         idle, and nothing that is submitted later is touched.
         """
         with self._changed:
-            waiting = self._waiting()
-            answers = [stop for request, stop in waiting if isinstance(request, Reply)]
-            loads = [stop for request, stop in waiting if isinstance(request, Load)]
+            waiting = [job for job in self._waiting() if job.sink is None]
+            answers = [job.stop for job in waiting if isinstance(job.request, Reply)]
+            loads = [job.stop for job in waiting if isinstance(job.request, Load)]
         for stop in answers or loads:
             stop.set()
 
     def set_options(self, options: Options) -> None:
         """For the answer that is being written, from its next token on; ignored when idle."""
         with self._changed:
-            if self._current is not None and isinstance(self._current[0], Reply):
+            current = self._current
+            if current is not None and current.sink is None and isinstance(current.request, Reply):
                 self._session.set_options(options)
                 return
             # Not started yet: let the first waiting answer start with them.
-            for index, (request, stop) in enumerate(self._inbox):
-                if isinstance(request, Reply):
-                    self._inbox[index] = (replace(request, options=options), stop)
+            for index, job in enumerate(self._inbox):
+                if job.sink is None and isinstance(job.request, Reply):
+                    changed = replace(job.request, options=options)
+                    self._inbox[index] = replace(job, request=changed)
                     return
 
     def drain(self) -> list[Event]:
@@ -91,24 +109,24 @@ class EngineLoop:
         """Stop everything; `run` returns soon. Requests that waited end as stopped."""
         with self._changed:
             self._is_closing = True
-            for _, stop in self._waiting():
-                stop.set()
+            for job in self._waiting():
+                job.stop.set()
             self._changed.notify()
 
     def run(self) -> None:
         """Handle requests until closed, then give the model's memory back."""
         try:
             while (job := self._next()) is not None:
-                self._handle(*job)
+                self._handle(job)
         finally:
             self._session.close()
 
     # ---- inside
 
-    def _waiting(self) -> list[tuple[Request, Stop]]:
+    def _waiting(self) -> list[_Job]:
         return ([self._current] if self._current else []) + list(self._inbox)
 
-    def _next(self) -> tuple[Request, Stop] | None:
+    def _next(self) -> _Job | None:
         with self._changed:
             while not self._inbox:
                 if self._is_closing:
@@ -118,20 +136,21 @@ class EngineLoop:
             self._current = self._inbox.popleft()
             return self._current
 
-    def _handle(self, request: Request, stop: Stop) -> None:
+    def _handle(self, job: _Job) -> None:
         """The one place that catches everything: a bug ends a request, never the loop."""
+        request = job.request
         last: Event | None = None
         try:
-            for event in self._session.handle(request, stop):
+            for event in self._session.handle(request, job.stop):
                 if isinstance(event, Finished | Failed):
                     self._leave()
-                self._emit(event)
+                self._emit(event, job.sink)
                 last = event
         except Exception:
             log.exception("request %s failed", type(request).__name__)
         if not isinstance(last, Finished | Failed):
             self._leave()
-            self._emit(Failed(request.request_id, BUG))
+            self._emit(Failed(request.request_id, BUG), job.sink)
 
     def _leave(self) -> None:
         """Before the last event goes out: who sees it and changes options means the next answer."""
@@ -139,7 +158,10 @@ class EngineLoop:
             self._current = None
             self._session.set_options(None)
 
-    def _emit(self, event: Event) -> None:
+    def _emit(self, event: Event, sink: Sink | None = None) -> None:
+        if sink is not None:
+            sink(event)
+            return
         with self._changed:
             was_empty = not self._outbox
             self._outbox.append(event)

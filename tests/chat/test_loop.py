@@ -213,3 +213,31 @@ def test_pieces_that_follow_each_other_are_joined():
         Finished(2),
     ]
     assert loop.drain() == []
+
+
+def test_another_clients_request_keeps_to_its_own_sink(running):
+    loop, session, wait_end = running
+    got = []
+    ended = threading.Event()
+
+    def sink(event):
+        got.append(event)
+        if isinstance(event, Finished | Failed):
+            ended.set()
+
+    stop = loop.submit(reply(7), sink)
+    assert session.started.acquire(timeout=10)
+    loop.stop()  # the window's button is for the window's answers
+    loop.set_options(Options(temperature=0.9))
+    session.gate.release()
+    loop.submit(reply(8))
+    while not got:
+        pass
+    stop.set()
+    session.gate.release(10)
+    assert ended.wait(10)
+    assert got[0] == Piece(7, "0 ", token_ids=(0,))
+    assert got[-1] == Finished(7, "stopped")
+    assert session.options is None
+    events = wait_end(8)
+    assert {event.request_id for event in events} == {8}
