@@ -6,6 +6,10 @@ from typing import Any, Protocol
 
 from app.chat.messages import Options
 
+_OF_THE_MODEL = (
+    "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "no_repeat_ngram_size",
+)  # fmt: skip
+
 
 class Search(Protocol):
     """What is read of the model's own defaults (`Config.search`)."""
@@ -20,6 +24,10 @@ class Search(Protocol):
     def top_k(self) -> int: ...
     @property
     def repetition_penalty(self) -> float: ...
+    @property
+    def min_p(self) -> float: ...
+    @property
+    def no_repeat_ngram_size(self) -> int: ...
 
 
 def defaults_of(search: Search) -> Options:
@@ -33,15 +41,20 @@ def defaults_of(search: Search) -> Options:
         top_p=float(search.top_p) if 0 < search.top_p <= 1 else 1.0,
         top_k=int(search.top_k) if search.top_k > 1 else 50,
         repetition_penalty=float(search.repetition_penalty) or 1.0,
+        min_p=float(search.min_p),
+        no_repeat_ngram_size=int(search.no_repeat_ngram_size),
     )
 
 
 def filled(options: Options, defaults: Options) -> Options:
     """The options with the model's default wherever nothing was chosen; the seed stays as it is."""
-    names = ("temperature", "top_p", "top_k", "repetition_penalty")
     return replace(
         options,
-        **{name: getattr(defaults, name) for name in names if getattr(options, name) is None},
+        **{
+            name: getattr(defaults, name)
+            for name in _OF_THE_MODEL
+            if getattr(options, name) is None
+        },
     )
 
 

@@ -58,7 +58,9 @@ class ChatSession:
             return self.load(request, stop)
         if isinstance(request, Unload):
             return self.unload(request)
-        return self.reply(request, stop)
+        if isinstance(request, Reply):
+            return self.reply(request, stop)
+        raise NotImplementedError(type(request).__name__)
 
     def set_options(self, options: Options | None) -> None:
         """Change the answer that is being written, from its next token on. Any thread may call.

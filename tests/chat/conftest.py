@@ -164,7 +164,13 @@ class FakeModel:
         self.config = SimpleNamespace(
             model=SimpleNamespace(context_length=context_length, eos_token_ids=(END,)),
             search=SimpleNamespace(
-                do_sample=True, temperature=0.7, top_p=0.9, top_k=40, repetition_penalty=1.0
+                do_sample=True,
+                temperature=0.7,
+                top_p=0.9,
+                top_k=40,
+                min_p=0.0,
+                repetition_penalty=1.0,
+                no_repeat_ngram_size=0,
             ),
         )
 

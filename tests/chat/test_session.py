@@ -211,7 +211,7 @@ def test_load_answers_with_what_the_window_shows(fake, tmp_path):
     info = events[1].model
     assert (info.path, info.name, info.device) == (str(tmp_path), tmp_path.name, "CPU")
     assert info.context_length == 512
-    assert None not in dataclasses.astuple(dataclasses.replace(info.defaults, seed=0))
+    assert None not in dataclasses.astuple(dataclasses.replace(info.defaults, seed=0, thinks=True))
     list(session.load(Load(5, str(tmp_path)), Stop()))
     assert [model.is_closed for model in engine.models] == [True, False]
     assert list(session.unload(Unload(6))) == [Finished(6)]
