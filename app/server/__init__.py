@@ -1,0 +1,1 @@
+"""An optional endpoint on the loopback address, so that other programs can use the loaded model."""
