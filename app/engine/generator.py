@@ -20,13 +20,14 @@ from app.engine.decoder import Decoder, Logits
 from app.engine.encoder_decoder import Translator, make_decoder
 from app.engine.errors import ContextFullError, EngineError, Stopped
 from app.engine.feeds import Tokens
-from app.engine.guidance import Guidance
+from app.engine.guidance import Guidance, GuidanceOptions
 from app.engine.log import note
 from app.engine.model import Model
 from app.engine.params import GeneratorParams, changed, check, checked_bias, checked_ids
 from app.engine.select import RowSearch, Search
 from app.engine.session import Array
-from app.engine.speculative import Speculation
+from app.engine.speculative import Speculation, SpeculativeOptions
+from app.engine.speculative import changed as speculation_changed
 from app.engine.stop import Stop
 from app.engine.tensors import NamedTensors, Tensor
 
@@ -40,6 +41,7 @@ _LIVE_OPTIONS = {
 
 class Generator:
     def __init__(self, model: Model, params: GeneratorParams) -> None:
+        self._model = model
         self._model_config = model.config.model
         self._configuration = model.config
         self._options = params.freeze()
@@ -453,6 +455,26 @@ class Generator:
         checked = checked_ids(ids, self._model_config.vocab_size)
         self._preferences = replace(self._preferences, banned=checked)
         self._search.change(self._options, self._preferences)
+
+    def set_guidance(self, kind: str, data: str, *, start: int | None = None) -> None:
+        """From the next token on; see GeneratorParams.set_guidance. kind "": no guidance.
+
+        What stands after the first `start` tokens is part of the answer; unless said, nothing is.
+        """
+        begin = self._length if start is None else start
+        guidance = None
+        if kind:
+            guidance = Guidance(self._model, GuidanceOptions(kind, data), rows=self._rows)
+            guidance.restart(self._sequence[:, begin : self._length])
+        self._guidance, self._answer_start = guidance, begin
+        self._speculation.drop()
+
+    def set_speculative_options(self, **options: Any) -> None:
+        """From the next token on, all others at their defaults; see GeneratorParams."""
+        if self._rows > 1:
+            raise EngineError("Speculation needs batch_size 1 and num_beams 1.")
+        self._speculation.drop()
+        self._speculation = Speculation(speculation_changed(SpeculativeOptions(), options))
 
     def set_runtime_option(self, key: str, value: str) -> None:
         """terminate_session "1" stops runs until "0"; other keys go to the runtime unchecked."""

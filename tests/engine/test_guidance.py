@@ -176,3 +176,33 @@ def test_wrong_grammars_say_what_is_wrong(open_model, kind, data, shown):
     with pytest.raises(og.EngineError, match=shown) as raised:
         guided(og, open_model("tiny-llama"), kind, data)
     assert "\n" not in str(raised.value)
+
+
+def test_guidance_and_guesses_change_between_texts_and_the_cache_stays(data_folder):
+    model = og.Model(str(data_folder / "tiny-llama"))
+    tokenizer = og.Tokenizer(model)
+    params = og.GeneratorParams(model)
+    params.set_search_options(max_length=64, do_sample=False)
+    generator = og.Generator(model, params)
+    prompt = tokenizer.encode("hello there")
+    generator.append_tokens(prompt)
+    with pytest.raises(og.EngineError):
+        generator.set_guidance("regex", "(")
+    generator.set_guidance("regex", "[ab]{6}")
+    generator.set_speculative_options(ngram_size=2)
+    while not generator.is_done():
+        generator.generate_next_token()
+    whole = generator.get_sequence(0)[len(prompt) :]
+    assert re.fullmatch("[ab]{6}", tokenizer.decode(whole))
+    generator.rewind_to(len(prompt) + 1)
+    generator.set_guidance("regex", "[ab]{6}", start=len(prompt))
+    while not generator.is_done():
+        generator.generate_next_token()
+    assert (generator.get_sequence(0)[len(prompt) :] == whole).all()
+    generator.rewind_to(len(prompt))
+    generator.set_guidance("", "")
+    generator.generate_next_token()
+    fresh = og.Generator(model, params)
+    fresh.append_tokens(prompt)
+    fresh.generate_next_token()
+    assert generator.get_next_tokens() == fresh.get_next_tokens()
