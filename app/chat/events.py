@@ -127,6 +127,15 @@ class Trying:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """A sentence for the person about the answer that is being written: an option that was changed
+    meanwhile and cannot act now. The answer goes on."""
+
+    request_id: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Piece:
     """New text of the answer or of its thought; `token_ids` came since the last Piece.
 
@@ -190,6 +199,7 @@ Event = (
     | Forgot
     | Prefill
     | Trying
+    | Notice
     | Piece
     | Inspected
     | Counted

@@ -12,8 +12,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from app.chat.events import Event, Failed, Finished, Load, Piece, Prefill, Reply, Request
-from app.chat.messages import Options
+from app.chat.events import (
+    Event,
+    Failed,
+    Finished,
+    Inspect,
+    Load,
+    Piece,
+    Prefill,
+    Reply,
+    Request,
+    Trying,
+)
+from app.chat.messages import Options, TokenView
 from app.engine.stop import Stop
 
 log = logging.getLogger(__name__)
@@ -79,7 +90,7 @@ class EngineLoop:
         """
         with self._changed:
             waiting = [job for job in self._waiting() if job.sink is None]
-            answers = [job.stop for job in waiting if isinstance(job.request, Reply)]
+            answers = [job.stop for job in waiting if isinstance(job.request, Reply | Inspect)]
             loads = [job.stop for job in waiting if isinstance(job.request, Load)]
         for stop in answers or loads:
             stop.set()
@@ -173,23 +184,34 @@ def _joined(events: list[Event]) -> list[Event]:
     joined: list[Event] = []
     texts: list[str] = []  # of the last event, while it is a piece
     ids: list[int] = []
+    tokens: list[TokenView] = []
+    avoided = 0
 
     def settle() -> None:
         if joined and isinstance(last := joined[-1], Piece):
-            joined[-1] = replace(last, text="".join(texts), token_ids=tuple(ids))
+            joined[-1] = replace(
+                last,
+                text="".join(texts),
+                token_ids=tuple(ids),
+                tokens=tuple(tokens),
+                avoided=avoided,
+            )
 
     for event in events:
         last = joined[-1] if joined else None
         if isinstance(event, Piece) and _goes_on(last, event):
             texts.append(event.text)
             ids.extend(event.token_ids)
+            tokens.extend(event.tokens)
+            avoided = event.avoided
             continue
         settle()
-        if isinstance(event, Prefill) and isinstance(last, Prefill):
+        if isinstance(event, Prefill | Trying) and type(event) is type(last):
             if last.request_id == event.request_id:
                 joined.pop()
         elif isinstance(event, Piece):
-            texts, ids = [event.text], list(event.token_ids)
+            texts, ids, tokens = [event.text], list(event.token_ids), list(event.tokens)
+            avoided = event.avoided
         joined.append(event)
     settle()
     return joined

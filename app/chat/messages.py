@@ -139,6 +139,8 @@ class Stats:
     template_hash: str = ""
     perplexity: float = 0.0  # 0.0: not measured
     device: str = ""
+    chosen: dict[str, Any] = field(default_factory=dict)  # Options, as options.to_record gives them
+    is_repeatable: bool = True  # False: options changed on the way, or the answer was continued
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,23 @@
 """Options of a person and defaults of a model -> search options of the engine. Pure functions."""
 
+import json
 import secrets
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
 from typing import Any, Protocol
 
+from app.chat.banned import BannedWords
 from app.chat.messages import Options
+
+ANY_JSON = '{"anyOf": [{"type": "object"}, {"type": "array"}]}'
 
 _OF_THE_MODEL = (
     "temperature", "top_p", "top_k", "min_p", "repetition_penalty", "no_repeat_ngram_size",
 )  # fmt: skip
+
+
+class OptionError(Exception):
+    """An option cannot be used; a sentence for a person."""
 
 
 class Search(Protocol):
@@ -58,16 +67,125 @@ def filled(options: Options, defaults: Options) -> Options:
     )
 
 
+def conflicts(options: Options, defaults: Options) -> dict[str, str]:
+    """Options that do nothing as the others stand, each with a sentence that says why."""
+    options = filled(options, defaults)
+    found: dict[str, str] = {}
+
+    def rule_out(sentence: str, *names: str) -> None:
+        for name in names:
+            found.setdefault(name, sentence)
+
+    if options.beams > 1 and BannedWords(options.banned):
+        rule_out("Off: with banned words one answer is written at a time.", "beams")
+    if _has_beams(options):
+        why = f"Off: {options.beams} answers are tried, and the likeliest is taken without chance."
+        rule_out(why, "temperature", "top_p", "top_k", "min_p", "seed")
+        rule_out("Off: guesses help only while one answer is written.", "guesses_ahead")
+    else:
+        rule_out("Off: it chooses between several answers that are tried.", "length_penalty")
+        if not options.temperature:
+            why = "Off: at temperature 0 the likeliest token is always taken."
+            rule_out(why, "top_p", "top_k", "min_p", "seed")
+        elif options.top_k == 1:
+            why = "Off: with top-k at 1 the likeliest token is always taken."
+            rule_out(why, "temperature", "top_p", "min_p", "seed")
+    if options.answer_format in ("text", "json"):
+        rule_out("Off: only a JSON schema or an expression is written here.", "answer_grammar")
+    if options.answer_format != "text":
+        rule_out("Off: the answer ends where its form is complete.", "shortest_answer")
+        rule_out("Off: an answer of a fixed form has no thinking before it.", "thinks")
+    elif options.shortest_answer > options.longest_answer:
+        why = f"Off: it is more than the longest answer, {options.longest_answer:,} tokens."
+        rule_out(why, "shortest_answer")
+    if defaults.thinks is None:
+        rule_out("Off: this model has no switch for thinking.", "thinks")
+    return found
+
+
+def _has_beams(options: Options) -> bool:
+    return options.beams > 1 and not BannedWords(options.banned)
+
+
+def settled(options: Options, defaults: Options) -> Options:
+    """Filled, and without what others rule out: what an answer is really written with."""
+    options = filled(options, defaults)
+    off = conflicts(options, defaults)
+    changes: dict[str, Any] = {"beams": options.beams if _has_beams(options) else 1}
+    if "shortest_answer" in off:
+        changes["shortest_answer"] = 0
+    if "thinks" in off:
+        has_form = options.answer_format != "text" and defaults.thinks is not None
+        changes["thinks"] = False if has_form else None
+    if "guesses_ahead" in off:
+        changes["guesses_ahead"] = False
+    return replace(options, **changes)
+
+
 def search_options(options: Options) -> dict[str, Any]:
-    """For options without None. Temperature 0 always takes the likeliest token."""
-    is_sampling = bool(options.temperature)
+    """For settled options: those that may change from token to token.
+
+    Temperature 0 always takes the likeliest token.
+    """
+    is_sampling = bool(options.temperature) and options.beams == 1
     return {
         "do_sample": is_sampling,
         "temperature": options.temperature if is_sampling else 1.0,
         "top_p": options.top_p,
         "top_k": options.top_k,
+        "min_p": options.min_p,
         "repetition_penalty": options.repetition_penalty,
+        "no_repeat_ngram_size": options.no_repeat_ngram_size,
     }
+
+
+def beam_options(options: Options) -> dict[str, Any]:
+    """Those that are chosen once for an answer."""
+    return {
+        "num_beams": options.beams,
+        "num_return_sequences": 1,
+        "length_penalty": options.length_penalty,
+    }
+
+
+def speculative_options(options: Options) -> dict[str, Any]:
+    if not options.guesses_ahead:
+        return {"ngram_size": 0}
+    return {"ngram_size": 3, "min_adaptive_k": 1, "cooldown": True}
+
+
+def guidance_of(options: Options) -> tuple[str, str]:
+    """Kind and text of the grammar, both "" for free text. Raises OptionError."""
+    form, text = options.answer_format, options.answer_grammar
+    if form == "text":
+        return "", ""
+    if form == "json":
+        return "json_schema", ANY_JSON
+    if not text.strip():
+        what = "JSON schema" if form == "json_schema" else "expression"
+        raise OptionError(f"There is no {what} yet. Write one, or let the answer be free text.")
+    if form == "json_schema":
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise OptionError(f"The JSON schema is not JSON: {error}.") from error
+    return form, text
+
+
+def to_record(options: Options) -> dict[str, Any]:
+    """For keeping with an answer, as JSON."""
+    return asdict(options)
+
+
+def from_record(record: Mapping[str, Any]) -> Options:
+    """The same options again; what a newer or older version wrote and this one lacks is left."""
+    known = {field.name for field in fields(Options)}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in record.items()
+        if name in known
+    }
+    return Options(**values)
 
 
 def drawn_seed() -> int:

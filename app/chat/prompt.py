@@ -49,6 +49,12 @@ class Prompt:
     spans: tuple[TextSpan, ...] = ()
     starts_in_thought: bool = False  # the template itself opened the thinking tag
     stop_strings: tuple[str, ...] = ()  # where an answer without end tokens ends
+    start: tuple[int, ...] = ()  # what of the answer stands already
+    text: str = ""  # as the model reads it, without the answer
+
+    def __len__(self) -> int:
+        """Tokens to be read before the first new one."""
+        return len(self.token_ids) + len(self.start)
 
 
 def build(
@@ -56,37 +62,50 @@ def build(
     system_prompt: str,
     encoder: Encoder,
     written: Mapping[str, Sequence[int]] = {},
+    *,
+    thinks: bool | None = None,
+    start: Sequence[int] = (),
+    start_text: str = "",
+    asks: bool = True,
 ) -> Prompt:
     """The prompt whose continuation is the answer to the last message.
 
     `written` holds the ids of answers as they were generated: the same text encoded anew may get
-    other ids, and the cache could not be kept.
+    other ids, and the cache could not be kept. `start` and `start_text` begin the answer. Without
+    `asks` the last message may be an answer, and the prompt ends behind it.
     """
     turns = to_turns(messages, system_prompt)
-    if not turns or turns[-1].role != "user":
+    if asks and (not turns or turns[-1].role != "user"):
         raise PromptError("There is no message to answer yet. Write one first.")
-    pieces = _render(turns, encoder)
+    pieces = _render(turns, encoder, add_generation_prompt=asks, thinks=thinks)
     splicer = Splicer(encoder)
     if not encoder.chat_template:
         splicer.ids += opening_ids(encoder)
     spans: list[TextSpan] = []
+    begins_with_text = bool(start_text) and not start
     for index, piece in enumerate(pieces):
         if isinstance(piece, str):
-            splicer.words(piece, before_text=index + 1 < len(pieces))
+            splicer.words(piece, before_text=index + 1 < len(pieces) or begins_with_text)
             continue
-        turn, start = turns[piece], len(splicer.ids)
+        turn, begin = turns[piece], len(splicer.ids)
         known = written.get(turn.text) if turn.role == "assistant" else None
         if known is None:
             splicer.text(turn.text)
         else:
             splicer.written(list(known))
-        spans.append(TextSpan(turn.role, start, len(splicer.ids)))
-    opening = str(pieces[-1])
+        spans.append(TextSpan(turn.role, begin, len(splicer.ids)))
+    length, opening = len(splicer.ids), str(pieces[-1])
+    if start:
+        splicer.written(list(start))
+    if start_text:
+        splicer.text(start_text)
     return Prompt(
-        tuple(splicer.ids),
+        tuple(splicer.ids[:length]),
         tuple(spans),
         starts_in_thought=opening.rfind(OPEN) > opening.rfind(CLOSE),
         stop_strings=() if encoder.chat_template else PLAIN_STOPS,
+        start=tuple(splicer.ids[length:]),
+        text="".join(turns[p].text if isinstance(p, int) else p for p in pieces),
     )
 
 
@@ -120,11 +139,18 @@ def to_turns(messages: Sequence[Message], system_prompt: str) -> list[Turn]:
 Pieces = list[str | int]  # the template's own words, and the index of a text between them
 
 
-def _render(turns: list[Turn], encoder: Encoder, *, add_generation_prompt: bool = True) -> Pieces:
+def _render(
+    turns: list[Turn],
+    encoder: Encoder,
+    *,
+    add_generation_prompt: bool = True,
+    thinks: bool | None = None,
+) -> Pieces:
     """Words and texts in turn, words first and last (they may be empty)."""
     template = encoder.chat_template
     if not template:
-        return _plain(turns)
+        return _plain(turns, add_generation_prompt=add_generation_prompt)
+    extra = {} if thinks is None else {"enable_thinking": thinks}
     marks = _unused_characters(template)
     first_error: Exception | None = None
     for make_messages in _forms(turns):
@@ -132,6 +158,7 @@ def _render(turns: list[Turn], encoder: Encoder, *, add_generation_prompt: bool 
             text = encoder.apply_chat_template(
                 json.dumps(make_messages(lambda index: f"{marks[0]}{index}{marks[1]}")),
                 add_generation_prompt=add_generation_prompt,
+                **extra,
             )
         # A template is a foreign program: it may fail in any way, and another form may suit it.
         except Exception as error:
@@ -198,10 +225,10 @@ def _split(text: str, marks: tuple[str, str]) -> Pieces:
     return [int(piece) if index % 2 else piece for index, piece in enumerate(found)]
 
 
-def _plain(turns: list[Turn]) -> Pieces:
+def _plain(turns: list[Turn], *, add_generation_prompt: bool) -> Pieces:
     """For a model without a chat template: a conversation as people write one down."""
     names = {"system": "", "user": "User: ", "assistant": "Assistant: "}
     pieces: Pieces = []
     for index, turn in enumerate(turns):
         pieces += [("\n" if index else "") + names[turn.role], index]
-    return [*pieces, "\nAssistant:"]
+    return [*pieces, "\nAssistant:" if add_generation_prompt else "\n"]

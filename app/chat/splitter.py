@@ -10,7 +10,7 @@ first wins, and it is not part of the answer.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 OPEN, CLOSE = "<think>", "</think>"
 
@@ -19,6 +19,7 @@ OPEN, CLOSE = "<think>", "</think>"
 class Span:
     text: str
     is_thought: bool = False
+    at: int = field(default=0, compare=False)  # characters fed before it
 
 
 class Splitter:
@@ -30,6 +31,7 @@ class Splitter:
         self.stop_strings = tuple(stop for stop in stop_strings if stop)
         self.is_stopped = False
         self.is_in_thought = starts_in_thought
+        self.decided = 0  # characters fed of which it is known what they are
         self._pending = ""
         self._had_thought = False
         self._is_blank = True  # nothing of the current thought or answer came out yet
@@ -59,39 +61,46 @@ class Splitter:
 
     def _at_start(self, is_last: bool) -> Span | None:
         text = self._pending.lstrip()
+        blank = len(self._pending) - len(text)
         if text.startswith(OPEN):
-            self._pending = text[len(OPEN) :]
+            self._take(blank + len(OPEN))
             self._step, self.is_in_thought, self._is_blank = self._in_thought, True, True
         elif is_last or not OPEN.startswith(text):
             if self._had_thought:
-                self._pending = text
+                self._take(blank)
             self._step = self._in_answer
         return None
 
     def _in_thought(self, is_last: bool) -> Span | None:
         if self._is_blank:
-            self._pending = self._pending.lstrip()
-        body, found, rest = self._pending.partition(CLOSE)
+            self._take(len(self._pending) - len(self._pending.lstrip()))
+        start = self.decided
+        body, found, _ = self._pending.partition(CLOSE)
         if found:
-            self._pending = rest
+            self._take(len(body) + len(CLOSE))
             self._step, self.is_in_thought, self._had_thought = self._at_start, False, True
-            return Span(body.rstrip(), is_thought=True)
+            return Span(body.rstrip(), is_thought=True, at=start)
         held = 0 if is_last else _held_back(body, (CLOSE,))
         body = body[: len(body) - held].rstrip()
-        self._pending = "" if is_last else self._pending[len(body) :]
+        self._take(len(self._pending) if is_last else len(body))
         self._is_blank = self._is_blank and not body
-        return Span(body, is_thought=True)
+        return Span(body, is_thought=True, at=start)
 
     def _in_answer(self, is_last: bool) -> Span | None:
-        text = self._pending
+        text, start = self._pending, self.decided
         ends = [(at + len(stop), at) for stop in self.stop_strings if (at := text.find(stop)) >= 0]
         if ends:
             self.is_stopped = True
-            self._pending = ""
-            return Span(text[: min(ends)[1]])
+            self._take(len(text))
+            return Span(text[: min(ends)[1]], at=start)
         held = 0 if is_last else _held_back(text, self.stop_strings)
-        self._pending = text[len(text) - held :]
-        return Span(text[: len(text) - held])
+        return Span(self._take(len(text) - held), at=start)
+
+    def _take(self, count: int) -> str:
+        """The next characters, which are decided now."""
+        taken, self._pending = self._pending[:count], self._pending[count:]
+        self.decided += count
+        return taken
 
 
 def _held_back(text: str, markers: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ It keeps a sequence and a cache, counts what it reads, obeys stops and lengths a
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,6 +71,7 @@ class ByteTokenizer:
         template_str: str | None = None,
         tools: str | None = None,
         add_generation_prompt: bool = True,
+        **extra: Any,
     ) -> str:
         return render(
             template_str or self.chat_template or "",
@@ -78,6 +79,7 @@ class ByteTokenizer:
             bos_token="<s>",
             eos_token="</s>",
             add_generation_prompt=add_generation_prompt,
+            **extra,
         )
 
 
@@ -94,6 +96,7 @@ class FakeGenerator:
         self.is_ended = False
         self.is_closed = False
         self.stop: Stop | None = None
+        self.banned: frozenset[int] = frozenset()
 
     def use_stop(self, stop: Stop | None) -> None:
         self.stop = stop
@@ -101,6 +104,22 @@ class FakeGenerator:
     def set_search_options(self, **options: Any) -> None:
         self.options |= options
         self.seen_options.append(options)
+
+    def set_guidance(self, kind: str, data: str, *, start: int | None = None) -> None:
+        self.guidance = kind, data, start
+
+    def set_speculative_options(self, **options: Any) -> None:
+        self.speculation = options
+
+    def set_banned_tokens(self, ids: Iterable[int]) -> None:
+        self.banned = frozenset(ids)
+
+    def get_logits(self) -> np.ndarray:
+        """As good as certain of the next token; the others in order."""
+        self.is_ended = False
+        row = -np.arange(262, dtype=np.float32)
+        row[self.model.answer(self.sequence)] = 20.0
+        return row[None]
 
     def prefill(self, tokens: list[int]) -> Iterator[int]:
         if len(tokens) + len(self.sequence) > self.options["max_length"]:
@@ -121,6 +140,8 @@ class FakeGenerator:
         assert not self.is_done()
         self._run()
         token = self.model.answer(self.sequence)
+        while token in self.banned:
+            token = (token + 1) % 256
         self.next = token
         if token in self.model.config.model.eos_token_ids:
             self.is_ended = True
