@@ -119,9 +119,12 @@ class Writing:
             self._stream.decode(token.id)
 
     def pieces(self) -> Iterator[Piece]:
-        """What is certain by now."""
+        """What is certain by now: whole tokens only, since a token is taken back as a whole."""
         held = self.words.undecided(self._context + self._held) if self.words else 0
-        yield from self._release(max(0, len(self._held) - held))
+        certain = self._released + len(self._held) - held
+        ends = (token.end for token in self._tokens[self._sent :])
+        end = max((end for end in ends if end <= certain), default=self._released)
+        yield from self._release(max(0, end - self._released))
 
     def rest(self) -> Iterator[Piece]:
         """What was held back, and tokens that gave no text."""
