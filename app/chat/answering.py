@@ -97,24 +97,27 @@ class Answering:
         return Reading(generator, self._stop)
 
     def _with_cache(self, search: dict[str, Any]) -> og.Generator:
-        options = self._options
-        return self._caches.prepared(
-            self._loaded.model,
-            search,
-            chat_options.guidance_of(options),
-            chat_options.speculative_options(options),
-        )
+        speculation = chat_options.speculative_options(self._options)
+        guidance = chat_options.guidance_of(self._options)
+        generator = self._caches.prepared(self._loaded.model, search, speculation)
+        self._set_guidance(generator, guidance)
+        return generator
 
     def _with_beams(self, search: dict[str, Any]) -> og.Generator:
-        generator = self._caches.with_beams(
-            self._loaded.model, search | chat_options.beam_options(self._options)
-        )
+        guidance = chat_options.guidance_of(self._options)
+        generator = self._caches.with_beams(self._loaded.model, search)
         try:
-            generator.set_guidance(*chat_options.guidance_of(self._options))
+            self._set_guidance(generator, guidance)
         except BaseException:
             generator.close()
             raise
         return generator
+
+    def _set_guidance(self, generator: og.Generator, guidance: tuple[str, str]) -> None:
+        try:
+            generator.set_guidance(*guidance)
+        except EngineError as error:
+            raise chat_options.refusal(self._options.answer_format, error) from error
 
     def _search(self, options: Options, prompt_tokens: int) -> dict[str, Any]:
         info = self._loaded.info
@@ -126,8 +129,9 @@ class Answering:
         least = len(self._plan.prompt.token_ids) + options.shortest_answer
         lengths = {"max_length": most, "min_length": least if options.shortest_answer else 0}
         search = chat_options.search_options(options) | lengths | {"random_seed": self._plan.seed}
-        beams = chat_options.beam_options(options) if options.beams > 1 else {}
-        self._stats = replace(self._stats, options=search | beams)
+        if options.beams > 1:
+            search |= chat_options.beam_options(options)
+        self._stats = replace(self._stats, options=search)
         return search
 
     def _read(self, generator: og.Generator, kept: int) -> Iterator[Event]:

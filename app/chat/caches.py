@@ -23,16 +23,16 @@ class Caches:
         self,
         model: og.Model,
         search: dict[str, Any],
-        guidance: tuple[str, str],
         speculation: dict[str, Any],
     ) -> og.Generator:
-        """With these options; one that is refused raises EngineError and costs no cache."""
+        """With these options, and free text; one that is refused raises EngineError and costs no
+        cache."""
         generator = self.current
         if generator is None:
             generator = self._made(model, search)
         else:
             generator.set_search_options(**search)
-        generator.set_guidance(*guidance)
+        generator.set_guidance("", "")
         generator.set_speculative_options(**speculation)
         return generator
 

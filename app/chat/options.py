@@ -7,7 +7,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any, Protocol
 
 from app.chat.banned import BannedWords
-from app.chat.messages import Options
+from app.chat.messages import AnswerFormat, Options
 
 ANY_JSON = '{"anyOf": [{"type": "object"}, {"type": "array"}]}'
 
@@ -170,6 +170,14 @@ def guidance_of(options: Options) -> tuple[str, str]:
         except (ValueError, RecursionError) as error:
             raise OptionError(f"The JSON schema is not JSON: {error}.") from error
     return form, text
+
+
+def refusal(form: AnswerFormat, error: Exception) -> OptionError:
+    """Why a grammar cannot be used, in a sentence: the library's message without its excerpts."""
+    reason = str(error).partition(" is wrong: ")[2] or str(error)
+    reason = reason.rpartition("error: ")[2].partition(" 1 | ")[0].strip().rstrip(".")
+    what = "expression" if form == "regex" else "JSON schema"
+    return OptionError(f"The {what} cannot be used: {reason}.")
 
 
 def to_record(options: Options) -> dict[str, Any]:
