@@ -16,7 +16,7 @@ from itertools import groupby, islice, product
 from typing import Any
 
 from app.chat.messages import Message, Role
-from app.chat.splice import Encoder, Splicer, opening_ids
+from app.chat.splice import Encoder, Splicer, named, opening_ids
 from app.chat.splitter import CLOSE, OPEN
 from app.engine.errors import EngineError
 
@@ -81,6 +81,7 @@ def build(
     splicer = Splicer(encoder)
     if not encoder.chat_template:
         splicer.ids += opening_ids(encoder)
+    shown = named(encoder, splicer.ids) if splicer.ids else ""
     spans: list[TextSpan] = []
     begins_with_text = bool(start_text) and not start
     for index, piece in enumerate(pieces):
@@ -105,7 +106,7 @@ def build(
         starts_in_thought=opening.rfind(OPEN) > opening.rfind(CLOSE),
         stop_strings=() if encoder.chat_template else PLAIN_STOPS,
         start=tuple(splicer.ids[length:]),
-        text="".join(turns[p].text if isinstance(p, int) else p for p in pieces),
+        text=shown + "".join(turns[p].text if isinstance(p, int) else p for p in pieces),
     )
 
 

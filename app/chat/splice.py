@@ -76,6 +76,15 @@ def opening_ids(encoder: Encoder) -> list[int]:
     return list(takewhile(encoder.special_token_ids.__contains__, ids))
 
 
+def named(encoder: Encoder, ids: list[int]) -> str:
+    """The text of ids in which control tokens are written out."""
+    encoder.update_options(skip_special_tokens=False)
+    try:
+        return encoder.decode(ids)
+    finally:
+        encoder.update_options(skip_special_tokens=True)
+
+
 def _continued(encode: Callable[[str], Any], text: str) -> list[int]:
     """The ids of a text as they are in the middle of another one."""
     anchor, both = _list(encode(NEWLINE)), _list(encode(NEWLINE + text))

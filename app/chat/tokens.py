@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.chat.messages import Alternative, TokenView
-from app.chat.splice import NEWLINE, Encoder
+from app.chat.splice import NEWLINE, Encoder, named
 from app.chat.splitter import Span
 from app.engine.sampling import largest
 
@@ -63,14 +63,9 @@ class Eye:
         return found
 
     def _decode(self, token_id: int) -> str:
+        ids = [*self._anchor, token_id]
         is_control = token_id in self._encoder.special_token_ids
-        if is_control:
-            self._encoder.update_options(skip_special_tokens=False)
-        try:
-            whole = self._encoder.decode([*self._anchor, token_id])
-        finally:
-            if is_control:
-                self._encoder.update_options(skip_special_tokens=True)
+        whole = named(self._encoder, ids) if is_control else self._encoder.decode(ids)
         return whole.removeprefix(self._before)
 
 

@@ -129,7 +129,10 @@ class Writing:
     def rest(self) -> Iterator[Piece]:
         """What was held back, and tokens that gave no text."""
         if not self.is_ended:
-            self._held += self._stream.flush()
+            broken = self._stream.flush()  # U+FFFD for a character that never became complete
+            text = self._context + self._held + broken
+            if self.words.find(text, after=len(self._context)) is None:
+                self._held += broken
             yield from self._release(len(self._held))
             yield from self._as_pieces(self._splitter.finish())
         self._released = self._tokens[-1].end if self._tokens else 0

@@ -139,7 +139,8 @@ def test_what_was_sent_is_never_taken_back(session):
     print(f"seed {seed}")
     options = {"temperature": 1.5, "seed": seed, "longest_answer": 40}
     plain = text_of(ask(session, **options))
-    banned = tuple({plain[at : at + 2] for at in range(0, len(plain) - 2, 3)} - {" "})[:6]
+    pairs = sorted({plain[at : at + 2] for at in range(0, len(plain) - 2, 3)})
+    banned = tuple(pair for pair in pairs if "\ufffd" not in pair)[:6]
     events = ask(session, **options, banned=banned)
     assert isinstance(events[-1], Finished)
     text, words = "", [word for word in banned if word.strip()]
