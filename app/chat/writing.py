@@ -100,11 +100,10 @@ class Writing:
         self._append(token, seen)
         if not self.words:
             return None
-        text = self._context + self._held
-        at = self.words.find(text, after=len(self._context))
+        at = self._clash()
         if at is None:
             return None
-        begin = self._released - len(self._context) + at
+        begin = self._released + at
         ends = enumerate(self._tokens[self._sent :], start=self._sent)
         return next(place for place, token in ends if token.end > begin)
 
@@ -120,7 +119,7 @@ class Writing:
 
     def pieces(self) -> Iterator[Piece]:
         """What is certain by now: whole tokens only, since a token is taken back as a whole."""
-        held = self.words.undecided(self._context + self._held) if self.words else 0
+        held = self.words.undecided(self._tail + self._held) if self.words else 0
         certain = self._released + len(self._held) - held
         ends = (token.end for token in self._tokens[self._sent :])
         end = max((end for end in ends if end <= certain), default=self._released)
@@ -130,8 +129,7 @@ class Writing:
         """What was held back, and tokens that gave no text."""
         if not self.is_ended:
             broken = self._stream.flush()  # U+FFFD for a character that never became complete
-            text = self._context + self._held + broken
-            if self.words.find(text, after=len(self._context)) is None:
+            if self._clash(broken) is None:
                 self._held += broken
             yield from self._release(len(self._held))
             yield from self._as_pieces(self._splitter.finish())
@@ -150,6 +148,16 @@ class Writing:
             avoided=self.avoided,
             perplexity=perplexity(self._probabilities),
         )
+
+    @property
+    def _tail(self) -> str:
+        return self._context[-self.words.longest :]
+
+    def _clash(self, more: str = "") -> int | None:
+        """Where a banned word begins that is not all released, from what is held on."""
+        tail = self._tail
+        at = self.words.find(tail + self._held + more, after=len(tail))
+        return None if at is None else at - len(tail)
 
     def _append(self, token: int, seen: Seen | None) -> None:
         self._held += self._stream.decode(token)

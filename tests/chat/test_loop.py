@@ -5,9 +5,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.chat.events import Failed, Finished, Load, Loading, Piece, Prefill, Reply, Unload
+from app.chat.events import (
+    Failed,
+    Finished,
+    Inspect,
+    Load,
+    Loading,
+    Piece,
+    Prefill,
+    Reply,
+    Trying,
+    Unload,
+)
 from app.chat.loop import EngineLoop
-from app.chat.messages import Message, Options
+from app.chat.messages import Message, Options, TokenView
 
 
 class CountingSession:
@@ -32,7 +43,7 @@ class CountingSession:
                 if stop.is_set():
                     break
                 yield Piece(request.request_id, f"{index} ", token_ids=(index,))
-        elif isinstance(request, Load):
+        elif isinstance(request, Load | Inspect):
             assert self.gate.acquire(timeout=10)
         yield Finished(request.request_id, "stopped" if stop.is_set() else "end")
 
@@ -241,3 +252,25 @@ def test_another_clients_request_keeps_to_its_own_sink(running):
     assert session.options is None
     events = wait_end(8)
     assert {event.request_id for event in events} == {8}
+
+
+def test_joined_pieces_keep_the_tokens_and_the_last_count():
+    loop = EngineLoop(CountingSession(), lambda: None)
+    one, two = TokenView(1, "a", 0, 0.5, 0), TokenView(2, "b", 1, 0.25, 1)
+    loop._emit(Piece(1, "a", token_ids=(1,), tokens=(one,), avoided=1))
+    loop._emit(Piece(1, "b", token_ids=(2,), tokens=(two,), avoided=3))
+    loop._emit(Trying(1, 4, 8))
+    loop._emit(Trying(1, 4, 16))
+    assert loop.drain() == [
+        Piece(1, "ab", token_ids=(1, 2), tokens=(one, two), avoided=3),
+        Trying(1, 4, 16),
+    ]
+
+
+def test_stop_ends_looking_at_an_answer_too(running):
+    loop, session, wait_end = running
+    loop.submit(Inspect(5, (), Options(), (1, 2)))
+    assert session.started.acquire(timeout=10)
+    loop.stop()
+    session.gate.release(10)
+    assert wait_end(5)[-1] == Finished(5, "stopped")
