@@ -14,13 +14,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 from app import logs, settings
 from app.chat import conversations
-from app.chat.events import Event, Failed, Finished, Load, Loaded, Piece, Prefill, Reply
+from app.chat.events import (
+    Event,
+    Failed,
+    Finished,
+    Forgot,
+    Load,
+    Loaded,
+    Notice,
+    Piece,
+    Prefill,
+    Reply,
+    Trying,
+)
 from app.chat.loop import EngineLoop
 from app.chat.messages import Message, ModelInfo, Options, Stats
 from app.chat.session import ChatSession
@@ -104,9 +116,35 @@ def _parser() -> argparse.ArgumentParser:
     chat.add_argument("--top-p", type=float, metavar="N")
     chat.add_argument("--top-k", type=int, metavar="N")
     chat.add_argument("--repetition-penalty", type=float, metavar="N")
+    chat.add_argument("--min-p", type=float, metavar="N")
+    chat.add_argument("--no-repeat-ngram-size", type=int, metavar="N", help="no N tokens twice")
     chat.add_argument("--longest-answer", type=int, metavar="TOKENS")
+    chat.add_argument("--shortest-answer", type=int, metavar="TOKENS")
+    chat.add_argument("--beams", type=int, metavar="N", help="try N answers, take the likeliest")
+    chat.add_argument("--length-penalty", type=float, metavar="N", help="among beams")
     chat.add_argument("--seed", type=int, metavar="N", help="the same seed, the same answer")
     chat.add_argument("--stop", action="append", metavar="TEXT", help="ends an answer; repeatable")
+    chat.add_argument(
+        "--ban", action="append", metavar="TEXT", help="never stands in an answer; repeatable"
+    )
+    form = chat.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="answer in JSON")
+    form.add_argument("--json-schema", type=Path, metavar="FILE", help="answer in this form")
+    form.add_argument("--regex", metavar="EXPRESSION", help="answer in this form")
+    chat.add_argument(
+        "--forget",
+        dest="overflow",
+        action="store_const",
+        const="forget",
+        help="leave out the oldest turns when a chat gets too long",
+    )
+    chat.add_argument("--guess", dest="guesses_ahead", action="store_true", help="guess ahead")
+    chat.add_argument(
+        "--think",
+        dest="thinks",
+        action=argparse.BooleanOptionalAction,
+        help="for models that can do both",
+    )
 
     parser = argparse.ArgumentParser(
         prog="inglenook-cli",
@@ -134,7 +172,8 @@ def _parser() -> argparse.ArgumentParser:
 
 # Not the parsers' own defaults: the one of a command would undo what stands before the command.
 _DEFAULTS: dict[str, Any] = {
-    "data": None, "model": "", "goes_on": False, "system": "", "stop": [],
+    "data": None, "model": "", "goes_on": False, "system": "", "stop": [], "ban": [],
+    "json": False, "json_schema": None, "regex": None,
 }  # fmt: skip
 
 
@@ -190,9 +229,21 @@ def _chat(options: argparse.Namespace, folders: Folders) -> int:
 
 
 def _options(given: argparse.Namespace) -> Options:
-    names = ("temperature", "top_p", "top_k", "repetition_penalty", "longest_answer", "seed")
+    names = {field.name for field in fields(Options)} - {"system_prompt"}
     chosen: dict[str, Any] = {name: getattr(given, name) for name in names if hasattr(given, name)}
-    return Options(system_prompt=given.system, stop_strings=tuple(given.stop), **chosen)
+    if given.json:
+        chosen["answer_format"] = "json"
+    elif given.json_schema is not None:
+        text = given.json_schema.read_text(encoding="utf-8", errors="replace")
+        chosen |= {"answer_format": "json_schema", "answer_grammar": text}
+    elif given.regex is not None:
+        chosen |= {"answer_format": "regex", "answer_grammar": given.regex}
+    return Options(
+        system_prompt=given.system,
+        stop_strings=tuple(given.stop),
+        banned=tuple(given.ban),
+        **chosen,
+    )
 
 
 def _find_model(wanted: str, folders: Folders, last: str) -> ModelFolder:
@@ -248,6 +299,7 @@ class _Chat:
         self._conversation_id: int | None = None
         self._leaf_id: int | None = None
         self._messages: list[Message] = []
+        self._first = 0  # in memory
 
     def go_on(self) -> None:
         """Continue the chat that was used last, if there is one."""
@@ -273,9 +325,9 @@ class _Chat:
         )
         answer = _SavedAnswer(self._store, self._leaf_id)
         with status_line() as show, printer() as write:
-            end = self._engine.reply(
-                tuple(self._messages), self._options, _Shown(answer, show, write)
-            )
+            shown = _Shown(answer, show, write)
+            end = self._engine.reply(tuple(self._messages), self._options, self._first, shown)
+        self._first = max(self._first, shown.first)
         answer.finish(end)
         self._messages.append(answer.message)
         if isinstance(end, Failed):
@@ -336,10 +388,18 @@ class _Shown:
 
     def __init__(self, answer: _SavedAnswer, show: Any, write: Any) -> None:
         self._answer, self._show, self._write = answer, show, write
+        self.first = 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Prefill) and event.done < event.total:
             self._show(f"Reading {event.done:,} of {event.total:,} tokens")
+        elif isinstance(event, Trying):
+            self._show(f"Trying {event.beams} answers, {event.tokens:,} tokens each")
+        elif isinstance(event, Forgot):
+            self.first = event.first
+            say(f"The oldest {event.first} messages are left out from here on.")
+        elif isinstance(event, Notice):
+            say(event.message)
         elif isinstance(event, Piece):
             self._show("")
             self._answer.add(event)
@@ -354,6 +414,7 @@ def _in_words(end: Finished) -> str:
         "stopped": "stopped",
     }
     parts = [f"{stats.new_tokens:,} tokens", f"{stats.tokens_per_second:.0f} per second"]
+    parts += [f"{stats.avoided:,} avoided"] if stats.avoided else []
     parts += [words[end.reason]] if end.reason in words else []
     return "  ·  ".join(parts)
 
@@ -397,9 +458,13 @@ class _Engine:
         return loaded[0]
 
     def reply(
-        self, messages: tuple[Message, ...], options: Options, take: Callable[[Event], None]
+        self,
+        messages: tuple[Message, ...],
+        options: Options,
+        first: int,
+        take: Callable[[Event], None],
     ) -> Finished | Failed:
-        return self._run(Reply(self._new_id(), messages, options), take)
+        return self._run(Reply(self._new_id(), messages, options, first=first), take)
 
     def _run(self, request: Load | Reply, take: Callable[[Event], None]) -> Finished | Failed:
         with on_interrupt(self._loop.stop):

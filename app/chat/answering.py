@@ -100,24 +100,14 @@ class Answering:
         speculation = chat_options.speculative_options(self._options)
         guidance = chat_options.guidance_of(self._options)
         generator = self._caches.prepared(self._loaded.model, search, speculation)
-        self._set_guidance(generator, guidance)
-        return generator
-
-    def _with_beams(self, search: dict[str, Any]) -> og.Generator:
-        guidance = chat_options.guidance_of(self._options)
-        generator = self._caches.with_beams(self._loaded.model, search)
-        try:
-            self._set_guidance(generator, guidance)
-        except BaseException:
-            generator.close()
-            raise
-        return generator
-
-    def _set_guidance(self, generator: og.Generator, guidance: tuple[str, str]) -> None:
         try:
             generator.set_guidance(*guidance)
         except EngineError as error:
             raise chat_options.refusal(self._options.answer_format, error) from error
+        return generator
+
+    def _with_beams(self, search: dict[str, Any]) -> og.Generator:
+        return self._caches.with_beams(self._loaded.model, search)
 
     def _search(self, options: Options, prompt_tokens: int) -> dict[str, Any]:
         info = self._loaded.info

@@ -78,6 +78,8 @@ def conflicts(options: Options, defaults: Options) -> dict[str, str]:
 
     if options.beams > 1 and BannedWords(options.banned):
         rule_out("Off: with banned words one answer is written at a time.", "beams")
+    if options.beams > 1 and options.answer_format != "text":
+        rule_out("Off: an answer of a fixed form is written alone.", "beams")
     if _has_beams(options):
         why = f"Off: {options.beams} answers are tried, and the likeliest is taken without chance."
         rule_out(why, "temperature", "top_p", "top_k", "min_p", "seed")
@@ -104,7 +106,8 @@ def conflicts(options: Options, defaults: Options) -> dict[str, str]:
 
 
 def _has_beams(options: Options) -> bool:
-    return options.beams > 1 and not BannedWords(options.banned)
+    is_free = options.answer_format == "text" and not BannedWords(options.banned)
+    return options.beams > 1 and is_free
 
 
 def settled(options: Options, defaults: Options) -> Options:

@@ -39,6 +39,7 @@ ALWAYS = {"length_penalty", "answer_grammar", "thinks"}
         ({"beams": 4, "banned": (" ",)}, {"temperature", "top_p", "top_k", "min_p", "seed",
                                          "guesses_ahead"}),
         ({"answer_format": "json"}, {"shortest_answer"}),
+        ({"answer_format": "json", "beams": 2}, {"shortest_answer", "beams"}),
         ({"shortest_answer": 9, "longest_answer": 8}, {"shortest_answer"}),
     ],
 )  # fmt: skip

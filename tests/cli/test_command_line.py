@@ -93,6 +93,9 @@ def test_models_and_import_of_a_folder(data, data_folder):
         ((), "", "no text"),
         ((), "word " * 600, "longer than the model can read"),
         (("--temperature", "-1"), "Hi", "temperature"),
+        (("--regex", "("), "Hi", "The expression cannot be used: unclosed group."),
+        (("--json-schema", "{data}/foreign.gguf"), "Hi", "The JSON schema is not JSON"),
+        (("--json-schema", "{data}/nowhere"), "Hi", "No such file"),
         (("--data", "{data}/empty"), "Hi", "inglenook-cli import"),
         (("--data", "{data}/foreign.gguf"), "Hi", "inglenook-cli import"),
         (("--data", "{data}/newer", "--model", "{data}/models/tiny"), "Hi", "newer Inglenook"),
@@ -113,6 +116,18 @@ def test_what_does_not_work_is_one_sentence(data, arguments, text, words):
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Traceback" not in done.stderr
+
+
+def test_answers_of_a_form_with_beams_and_without_words(data):
+    form = ("--regex", "(yes|no), (one|two)", "--ban", "YES", "--ban", "two")
+    done = run("--data", data, *form, text="Hi")
+    assert (done.returncode, done.stdout.strip()) == (0, "no, one")
+    done = run("--data", data, "--regex", "(yes|no)", "--beams", 3, "--guess", text="Hi")
+    assert (done.returncode, done.stdout.strip() in ("yes", "no")) == (0, True)
+    more = ("--continue", "--forget", "--no-think", "--longest-answer", 4)
+    done = run("--data", data, *more, text="word " * 20)
+    assert done.returncode == 0
+    assert run("--data", data, "--json", "--regex", "x", text="Hi").returncode == 2
 
 
 def test_options_count_before_and_after_the_command(data, data_folder):
@@ -214,7 +229,7 @@ def test_ctrl_c_ends_the_answer_and_not_the_program():
     with engine:
         for _ in range(2):
             pieces.clear()
-            assert engine.reply((), Options(), take).reason == "stopped"
+            assert engine.reply((), Options(), 0, take).reason == "stopped"
             assert pieces
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
