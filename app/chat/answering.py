@@ -99,7 +99,10 @@ class Answering:
     def _with_cache(self, search: dict[str, Any]) -> og.Generator:
         speculation = chat_options.speculative_options(self._options)
         guidance = chat_options.guidance_of(self._options)
-        generator = self._caches.prepared(self._loaded.model, search, speculation)
+        prompt = self._plan.prompt
+        generator = self._caches.prepared(
+            self._loaded.model, prompt.token_ids + prompt.start, search, speculation
+        )
         try:
             generator.set_guidance(*guidance)
         except EngineError as error:

@@ -1,13 +1,18 @@
 """The Generators of one model, each with the cache of what it read. Hands out the fitting one.
 
-Knows token ids and generators; no messages.
+Two at most, so that going back to another branch or chat reads nothing again. Knows token ids and
+generators; no messages.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from app import engine as og
 from app.chat.context import common_prefix
 from app.engine.stop import Stop
+
+MOST_BYTES = 512 << 20  # of both caches, as far as tokens tell
+_FEW = 64  # tokens that are not worth a cache of their own
 
 
 class Caches:
@@ -22,16 +27,21 @@ class Caches:
     def prepared(
         self,
         model: og.Model,
+        wanted: Sequence[int],
         search: dict[str, Any],
         speculation: dict[str, Any],
     ) -> og.Generator:
-        """With these options, and free text; one that is refused raises EngineError and costs no
-        cache."""
-        generator = self.current
+        """For reading `wanted`, with these options and free text. An option that is refused raises
+        EngineError and costs no cache."""
+        generator = self._fitting(model, list(wanted))
         if generator is None:
-            generator = self._made(model, search)
+            one = {"num_beams": 1, "num_return_sequences": 1, "batch_size": 1}
+            generator = self.with_beams(model, search | one)
+            self._generators.append(generator)
         else:
             generator.set_search_options(**search)
+            self._generators.remove(generator)
+            self._generators.append(generator)
         generator.set_guidance("", "")
         generator.set_speculative_options(**speculation)
         return generator
@@ -48,11 +58,30 @@ class Caches:
             generator.close()
         self._generators = []
 
-    def _made(self, model: og.Model, search: dict[str, Any]) -> og.Generator:
-        one = {"num_beams": 1, "num_return_sequences": 1, "batch_size": 1}
-        generator = self.with_beams(model, search | one)
-        self._generators.append(generator)
-        return generator
+    def _fitting(self, model: og.Model, wanted: list[int]) -> og.Generator | None:
+        """The one that holds most of `wanted`, unless it would lose a lot that another would not.
+
+        None: a new one is worth its memory.
+        """
+        if not self._generators:
+            return None
+        common = {g: common_prefix(g.get_sequence(0).tolist(), wanted) for g in self._generators}
+        best = max(self._generators, key=common.__getitem__)
+        other = next((g for g in self._generators if g is not best), None)
+        lost = best.token_count() - common[best]
+        again = common[best] - (common[other] if other is not None else 0)
+        if lost <= 2 * again + _FEW:
+            return best
+        if other is not None:
+            return self._generators[0]  # not used for longer
+        size = _bytes_a_token(model) * (best.token_count() + len(wanted))
+        return None if size <= MOST_BYTES else best
+
+
+def _bytes_a_token(model: og.Model) -> int:
+    """At most: some models keep less, in half precision."""
+    facts = model.config.model.decoder
+    return 8 * facts.num_hidden_layers * facts.num_key_value_heads * facts.head_size
 
 
 def keep_common(generator: og.Generator, wanted: tuple[int, ...]) -> int:

@@ -29,7 +29,9 @@ def inspect(
     writing = Writing(request_id, loaded.tokenizer, prompt, watches=True)
     views: list[TokenView] = []
     probabilities: list[float] = []
-    with Reading(caches.prepared(loaded.model, limits, {"ngram_size": 0}), stop) as found:
+    wanted = prompt.token_ids + prompt.start
+    generator = caches.prepared(loaded.model, wanted, limits, {"ngram_size": 0})
+    with Reading(generator, stop) as found:
         try:
             yield from _prefill(request_id, found, prompt)
             for seen in _look(found, prompt.start, loaded):

@@ -183,7 +183,11 @@ class FakeModel:
         self.before_run: Callable[[], None] = lambda: None
         self.is_closed = False
         self.config = SimpleNamespace(
-            model=SimpleNamespace(context_length=context_length, eos_token_ids=(END,)),
+            model=SimpleNamespace(
+                context_length=context_length,
+                eos_token_ids=(END,),
+                decoder=SimpleNamespace(num_hidden_layers=1, num_key_value_heads=1, head_size=8),
+            ),
             search=SimpleNamespace(
                 do_sample=True,
                 temperature=0.7,
