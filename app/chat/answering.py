@@ -62,10 +62,11 @@ class Answering:
         self._detours = Detours()
         self._always: frozenset[int] = frozenset()
         self._barred: frozenset[int] = frozenset()
+        has_form = plan.options.answer_format != "text"  # then nothing of it is a thought
         self.writing = Writing(
             self._id,
             loaded.tokenizer,
-            plan.prompt,
+            replace(plan.prompt, starts_in_thought=False) if has_form else plan.prompt,
             stop_strings=plan.options.stop_strings,
             banned=plan.options.banned,
             watches=plan.request.watches_tokens,

@@ -177,7 +177,10 @@ class ChatSession:
         loaded: LoadedModel,
         start: tuple[int, ...] = (),
         start_text: str = "",
+        *,
+        asks: bool = True,
     ) -> Callable[[tuple[Message, ...]], Prompt]:
+        """Without `asks` the last message may be an answer too."""
         settled = chat_options.settled(options, loaded.info.defaults)
 
         def build(messages: tuple[Message, ...]) -> Prompt:
@@ -189,7 +192,7 @@ class ChatSession:
                 thinks=settled.thinks,
                 start=start,
                 start_text=start_text,
-                asks=not messages or messages[-1].role == "user" or bool(start or start_text),
+                asks=asks or not messages or messages[-1].role == "user",
             )
 
         return build
@@ -260,7 +263,7 @@ class ChatSession:
         total = system_tokens + sum(turns)
         if total:
             try:
-                build = self._builder(request.options, loaded)
+                build = self._builder(request.options, loaded, asks=False)
                 total = len(build(remembered(request.messages, request.first)))
             except PromptError:  # there is no question yet: its words will be few
                 log.debug("counted without the template")
@@ -275,7 +278,7 @@ class ChatSession:
         return len(loaded.tokenizer.encode_plain(message.text)) if known is None else len(known)
 
     def _preview(self, request: Preview, _: Stop, loaded: LoadedModel) -> Iterator[Event]:
-        build = self._builder(request.options, loaded)
+        build = self._builder(request.options, loaded, asks=False)
         prompt = build(remembered(request.messages, request.first))
         yield Previewed(request.request_id, prompt.text, len(prompt))
         yield Finished(request.request_id)
