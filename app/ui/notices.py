@@ -129,6 +129,8 @@ def answer_failed(kind: str, message: str, *, written_tokens: int) -> Notice:
             f"{message}{kept} Your chats are not affected.",
             (CHOOSE_MODEL, RELOAD),
         )
+    if kind == "options":
+        return Notice("warning", "An option can't be used", f"{message}{kept}", (again,))
     if kind == "no model":
         return no_model()
     return Notice(
