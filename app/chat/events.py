@@ -38,7 +38,8 @@ class Reply:
     `start` are tokens of the answer that stand already, and `start_text` goes after them, encoded
     plainly: the answer is continued, or written on from a token. The first pieces repeat both, so
     that the pieces always make the whole answer. `first` is the first message in memory; earlier
-    ones are left out unless they are pinned. `watches_tokens` asks for Piece.tokens.
+    ones are left out unless they are pinned. `watches_tokens` asks for Piece.tokens, which come for
+    new tokens; Inspect looks at those that stand.
     """
 
     request_id: int

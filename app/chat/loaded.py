@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from app.chat import options as chat_options
 from app.chat import prompt as chat_prompt
 from app.chat.messages import ModelInfo
 from app.chat.tokens import Eye
+
+log = logging.getLogger(__name__)
 
 _DESCRIPTIONS = ("genai_config.json", "tokenizer.json")
 _WEIGHTS = (".onnx", ".data", ".bin", ".safetensors")
@@ -70,14 +73,20 @@ def fingerprint(folder: Path) -> str:
     """Tells models apart without reading all of them: of weights the size and both ends."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if not path.is_file():
-            continue
-        if path.name in _DESCRIPTIONS:
-            digest.update(path.name.encode() + path.read_bytes())
-        elif path.suffix in _WEIGHTS:
-            size = path.stat().st_size
-            with path.open("rb") as file:
-                head = file.read(_MIB)
-                file.seek(max(0, size - _MIB))
-                digest.update(f"{path.name} {size} ".encode() + head + file.read(_MIB))
+        try:
+            digest.update(_sample(path))
+        except OSError:  # not one of the files that the model was opened from
+            log.warning("left out of the fingerprint: %s", path.name)
     return digest.hexdigest()
+
+
+def _sample(path: Path) -> bytes:
+    if path.name in _DESCRIPTIONS:
+        return path.name.encode() + path.read_bytes()
+    if path.suffix not in _WEIGHTS or not path.is_file():
+        return b""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(_MIB)
+        file.seek(max(0, size - _MIB))
+        return f"{path.name} {size} ".encode() + head + file.read(_MIB)

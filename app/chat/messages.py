@@ -137,7 +137,7 @@ class Stats:
     avoided: int = 0
     fingerprint: str = ""
     template_hash: str = ""
-    perplexity: float = 0.0  # 0.0: not measured
+    perplexity: float = 0.0  # of the new tokens, if they were watched
     device: str = ""
     chosen: dict[str, Any] = field(default_factory=dict)  # Options, as options.to_record gives them
     is_repeatable: bool = True  # False: options changed on the way, or the answer was continued

@@ -114,3 +114,26 @@ def test_a_thought_goes_on_as_a_thought(open_session, ask, fake):
                 e.text for e in on if isinstance(e, Piece) and e.is_thought == is_thought
             ) == ("let me see" if is_thought else "Four.")
         assert ids_of(on) == ids_of(whole)
+
+
+def test_from_another_token_on_only_that_token_is_read(session, data_folder):
+    whole = ask(session)
+    stands = ids_of(whole)[:6]
+    views = [
+        view
+        for event in session.handle(
+            Reply(1, QUESTION, Options(**GREEDY, longest_answer=8), watches_tokens=True), Stop()
+        )
+        if isinstance(event, Piece)
+        for view in event.tokens
+    ]
+    assert tuple(view.token_id for view in views[:6]) == stands
+    ends = session._loaded.end_tokens
+    other = next(o for o in views[6].alternatives[1:] if o.token_id not in ends)
+    start = (*stands, other.token_id)
+    on = ask(session, start=start, longest_answer=10)
+    assert on[-1].stats.kept_tokens == on[-1].stats.prompt_tokens - 1
+    fresh = ChatSession()
+    list(fresh.load(Load(1, session._loaded.info.path), Stop()))
+    assert ids_of(ask(fresh, start=start, longest_answer=10)) == ids_of(on)
+    fresh.close()
