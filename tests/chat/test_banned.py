@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from app import engine as og
 from app.chat.banned import BannedWords, DeadEndError, Detours
 from app.chat.events import Failed, Finished, Load, Piece, Reply
 from app.chat.messages import Message, Options
@@ -157,6 +158,24 @@ def test_the_same_seed_avoids_the_same(session):
     options = {"temperature": 1.5, "seed": 4, "longest_answer": 24, "banned": ("e", "th")}
     one, two = ask(session, **options), ask(session, **options)
     assert (ids_of(one), one[-1].stats.avoided) == (ids_of(two), two[-1].stats.avoided)
+
+
+def test_a_letters_ban_is_the_ban_of_all_tokens_with_it(session):
+    """What is left is chosen as the model would: exactly, after all the going back."""
+    events = ask(session, temperature=0.0, longest_answer=16, banned=("e",))
+    tokenizer, size = session._loaded.tokenizer, session._loaded.model.config.model.vocab_size
+    with_it = [token for token in range(size) if "e" in tokenizer.decode([token]).casefold()]
+    prompt = session._generator.get_sequence(0)[: events[-1].stats.prompt_tokens]
+    params = og.GeneratorParams(session._loaded.model)
+    params.set_search_options(max_length=len(prompt) + 16, do_sample=False)
+    params.set_banned_tokens(with_it)
+    generator = og.Generator(session._loaded.model, params)
+    generator.append_tokens(prompt)
+    found = []
+    while not generator.is_done() and not session._loaded.end_tokens.intersection(found):
+        generator.generate_next_token()
+        found.append(int(generator.get_next_tokens()[0]))
+    assert list(ids_of(events)) == [t for t in found if t not in session._loaded.end_tokens]
 
 
 def test_a_word_that_began_in_what_stands_is_not_completed(open_session, fake):
