@@ -205,7 +205,8 @@ class ChatSession:
     ) -> Iterator[Event]:
         """What every request to the model has in common: how it can fail."""
         request_id = request.request_id
-        if stop.is_set():
+        goes_on = isinstance(request, Reply) and (request.start or request.start_text)
+        if stop.is_set() and not goes_on:  # what stands of an answer is repeated in any case
             yield Finished(request_id, "stopped")
             return
         if (loaded := self._loaded) is None:

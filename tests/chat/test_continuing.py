@@ -74,6 +74,17 @@ def test_the_first_piece_repeats_the_start_even_if_it_is_stopped_at_once(session
     assert events[-1].reason == "stopped"
 
 
+def test_a_stop_before_the_start_loses_nothing(session):
+    start = ids_of(ask(session))[:5]
+    text = text_of(ask(session, start=start, longest_answer=1))
+    stop = Stop()
+    stop.set()
+    events = list(session.handle(Reply(1, QUESTION, Options(**GREEDY), start=start), stop))
+    assert ids_of(events) == start
+    assert text.startswith(text_of(events).rstrip("\ufffd"))
+    assert (events[-1].reason, events[-1].stats.new_tokens) == ("stopped", 0)
+
+
 def test_an_answer_from_another_word_on(session):
     whole = ask(session)
     start = ids_of(whole)[:4]
