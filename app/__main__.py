@@ -135,7 +135,12 @@ class Application(QObject):
             self.job.run(
                 lambda _: importlib.import_module("app.library.models"),
                 lambda _: self._open_or_begin(),
+                lambda _: self._on_no_models(),
             )
+
+    def _on_no_models(self) -> None:
+        assert self.chat is not None
+        self.chat.show_notice(notices.models_cannot_start())
 
     def _open_or_begin(self) -> None:
         assert self.models is not None

@@ -31,9 +31,14 @@ QUIT = Way("Quit", "quit")
 def sentence(error: BaseException) -> str:
     """What a person reads of an error. A traceback goes to the log where it was not expected."""
     # Imported here: these bring the engine, which must not load before the first frame.
-    from app.convert.errors import ConvertError
-    from app.engine.errors import EngineError
-    from app.store.store import StoreError
+    try:
+        from app.convert.errors import ConvertError
+        from app.engine.errors import EngineError
+        from app.store.store import StoreError
+    except ImportError:  # an installation that lacks a part; the error may well be that
+        log.exception("A part of the app is missing")
+        log.error("Not expected", exc_info=error)
+        return BUG
 
     if isinstance(error, ConvertError | EngineError | StoreError):
         log.warning("%s: %s", type(error).__name__, error)
@@ -177,6 +182,15 @@ def app_bug() -> Notice:
         "Something went wrong in the app",
         "Your chats are saved. The log says what happened.",
         (OPEN_LOG,),
+    )
+
+
+def models_cannot_start() -> Notice:
+    return Notice(
+        "danger",
+        "The part of the app that runs models didn't start",
+        "Your chats are here to read. Restart the app; if that doesn't help, install it again.",
+        (OPEN_LOG, QUIT),
     )
 
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,3 +55,15 @@ def test_without_a_screen_one_sentence_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert "no screen" in done.stderr
+
+
+def test_an_installation_that_lacks_a_part_says_so(
+    open_desk: Any, folders: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a frozen app that missed a module: no window may wait for ever."""
+    monkeypatch.setitem(sys.modules, "app.library.models", None)
+    monkeypatch.setitem(sys.modules, "app.convert.errors", None)
+    desk = open_desk(folders, wait=False)
+    desk.until(desk.notice)
+    assert "didn't start" in desk.notice().title
+    assert any(way.action == "open-log" for way in desk.notice().ways)

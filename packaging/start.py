@@ -1,0 +1,8 @@
+"""What the frozen app runs first."""
+
+import sys
+
+from app.__main__ import main
+
+if __name__ == "__main__":
+    sys.exit(main())
