@@ -38,6 +38,7 @@ from app.ui.single_instance import SingleInstance
 
 if TYPE_CHECKING:
     from app.chat.loop import EngineLoop
+    from app.server.server import LocalServer
 
 VERSION = "0.1.0"
 BIN_DAYS = 30
@@ -79,6 +80,7 @@ class Application(QObject):
         app.styleHints().colorSchemeChanged.connect(self._dress)
         self._applied = settings
         self.engine = EngineThread(make_loop or real_loop, self)
+        self.engine.loop_made.connect(self._on_loop)
         self.window = MainWindow(settings, folders)
         self.store: Store | None = None
         self.job: StoreJob | None = None
@@ -153,6 +155,25 @@ class Application(QObject):
             self.models.begin(self._applied.last_model)
         self.began.emit()
 
+    @Slot()
+    def _on_loop(self) -> None:
+        """The engine is there, also for the local server if it is wanted."""
+        self.window.server.serve_with(self._make_server)
+
+    def _make_server(
+        self, token: str, port: int, on_use: Callable[[int, int], None]
+    ) -> "LocalServer":
+        from app.server.client import EngineClient
+        from app.server.server import LocalServer
+
+        assert self.engine.loop is not None
+        assert self.models is not None
+        server = LocalServer(
+            EngineClient(self.engine.loop, self.models.info), token, port=port, on_use=on_use
+        )
+        server.start()
+        return server
+
     @Slot(str)
     def _on_store_action(self, name: str) -> None:
         try:
@@ -208,6 +229,7 @@ class Application(QObject):
         self._is_down = True
         if self.chat is not None:
             self.chat.prepare_quit()
+        self.window.server.close()
         if self.models is not None:
             self.models.close()
         self.engine_has_ended = self.engine.close()

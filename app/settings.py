@@ -7,11 +7,14 @@ never a stop: nothing here is worth more than a start of the app.
 import json
 import logging
 import os
-from dataclasses import Field, asdict, dataclass, field, fields
+import secrets
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 log = logging.getLogger(__name__)
+
+TOKEN_BYTES = 24
 
 
 def _setting(default: Any, label: str = "", help: str = "", **more: Any) -> Any:
@@ -45,12 +48,33 @@ class Settings:
         "0 lets Inglenook choose. Takes effect when a model is loaded next.",
         between=(0, 256),
     )
+    server_enabled: bool = _setting(
+        False,
+        "Local server",
+        "Programs on this computer that have the token may use the loaded model, as they would use"
+        " OpenAI's. Nothing listens while it is off.",
+    )
+    server_port: int = _setting(
+        0, "Server port", "0 takes a free one each time.", between=(0, 65535)
+    )
+    server_token: str = _setting("")
     last_model: str = _setting("")
     window_geometry: str = _setting("")
     sidebar_width: int = _setting(264, between=(100, 2000))
     inspector_width: int = _setting(344, between=(100, 2000))
     sidebar_open: bool = _setting(True)
     inspector_open: bool = _setting(False)
+
+
+def completed(settings: Settings) -> Settings:
+    """With what others follow from: a server that is wanted has a token."""
+    if settings.server_enabled and not settings.server_token:
+        return replace(settings, server_token=new_token())
+    return settings
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def load(path: Path) -> Settings:

@@ -11,7 +11,7 @@ import logging
 import selectors
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -32,13 +32,25 @@ STATUS_OF = {"context": 400, "options": 400, "no model": 503, "memory": 503}
 
 
 class LocalServer:
-    """Raises OSError when the port is taken. `port` 0 takes a free one."""
+    """Raises OSError when the port is taken. `port` 0 takes a free one.
 
-    def __init__(self, client: EngineClient, token: str, *, port: int = 0) -> None:
+    `on_use` is called on a thread of the server: with how many answers are asked for right now, and
+    how many were asked for since the start.
+    """
+
+    def __init__(
+        self,
+        client: EngineClient,
+        token: str,
+        *,
+        port: int = 0,
+        on_use: Callable[[int, int], None] = lambda _now, _total: None,
+    ) -> None:
         if not token:
             raise ValueError("the server needs a token")
         self._server = _Server((ADDRESS, port), _Handler)
         self._server.client, self._server.token = client, token
+        self._server.on_use = on_use
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.1,), name="server", daemon=True
@@ -66,11 +78,13 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 16
     client: EngineClient
     token: str
+    on_use: Callable[[int, int], None]
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._asked: set[Asked] = set()
+        self._total = 0
         self._lock = threading.Lock()
         self.is_closing = False
 
@@ -95,11 +109,14 @@ class _Server(ThreadingHTTPServer):
                 raise BadRequest("The server is being closed.", status=503)
             asked = self.client.ask(completion.messages, completion.options)
             self._asked.add(asked)
+            self._total += 1
+            self.on_use(len(self._asked), self._total)
             return asked
 
     def forget(self, asked: Asked) -> None:
         with self._lock:
             self._asked.discard(asked)
+            self.on_use(len(self._asked), self._total)
 
     def end_all(self) -> None:
         with self._lock:

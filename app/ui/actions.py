@@ -51,6 +51,7 @@ ENTRIES = (
     Entry("message", VIEW, "Go to the &message field", ("Shift+Esc",)),
     Entry("choose_model", MODEL, "&Choose a model…", ("Ctrl+Shift+M", "Ctrl+L")),
     Entry("open_model", MODEL, "&Open a model file or folder…", ("Ctrl+O",)),
+    Entry("server", MODEL, "&Local server…", begins_group=True),
     Entry("keys", HELP, "&Keyboard shortcuts", ("Ctrl+/", "F1")),
     Entry("data", HELP, "Show the &data folder", begins_group=True),
     Entry("log", HELP, "Show the &log"),

@@ -68,6 +68,7 @@ class EngineThread(QObject):
     """submit, stop and set_options return at once; `events` comes in the window's thread."""
 
     events = Signal(list)
+    loop_made = Signal()
 
     def __init__(self, make_loop: MakeLoop, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -90,6 +91,11 @@ class EngineThread(QObject):
         self._runner.broken.connect(self._on_broken, queued)
         self._runner.ready.connect(self._on_ready, queued)
         self._thread.started.connect(self._runner.run)
+
+    @property
+    def loop(self) -> "EngineLoop | None":
+        """For clients besides the window, once it is made."""
+        return self._loop
 
     def start(self) -> None:
         """Called once, after the first frame is on the screen."""
@@ -145,6 +151,7 @@ class EngineThread(QObject):
         waiting, self._waiting = self._waiting, []
         for request in waiting:
             loop.submit(request)
+        self.loop_made.emit()
 
     @Slot(str)
     def _on_broken(self, text: str) -> None:

@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QMainWindow, QStackedWidget
 
 from app import paths
-from app.settings import Settings
+from app.settings import Settings, completed
 from app.ui import notices
 from app.ui.actions import Actions
 from app.ui.chat_controller import ChatController
@@ -30,6 +30,7 @@ from app.ui.joints.chats import ChatJoint
 from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
+from app.ui.joints.server import ServerJoint
 from app.ui.joints.view import ViewJoint
 from app.ui.model_controller import ModelController
 from app.ui.panels import Panels
@@ -74,12 +75,14 @@ class MainWindow(QMainWindow):
 
     def _make_joints(self) -> None:
         self.chats, self.models, self.view = ChatJoint(self), ModelJoint(self), ViewJoint(self)
+        self.server = ServerJoint(self)
         self.joints = (
             self.chats,
             self.models,
             self.view,
             HelpJoint(self),
             PaletteJoint(self),
+            self.server,
         )
 
     # ---- joining
@@ -137,9 +140,9 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def change_settings(self, settings: Settings) -> None:
         """What concerns the window acts at once; saving is up to who listens."""
-        old, self._settings = self._settings, settings
-        if settings != old:
-            self.settings_changed.emit(settings)
+        old, self._settings = self._settings, completed(settings)
+        if self._settings != old:
+            self.settings_changed.emit(self._settings)
 
     def settings(self) -> Settings:
         return self._settings

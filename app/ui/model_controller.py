@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.chat.events import Failed, Finished, Load, Loaded
+from app.chat.messages import ModelInfo
 from app.ui import notices
 from app.ui.answer_writer import Engine
 from app.ui.chat_state import ImportState, ModelState, short_count
@@ -53,6 +54,13 @@ class ModelController(QObject):
     @property
     def state(self) -> ModelState:
         return self._state
+
+    def info(self) -> ModelInfo | None:
+        """The model that can be asked now. Any thread may call: the state is one value."""
+        state = self._state
+        if state.phase != "ready":
+            return None
+        return ModelInfo(state.path, state.name, state.device, state.context_length, state.defaults)
 
     def entries(self) -> list[ModelEntry]:
         """Rows of the model menu; the one in use is among them also when its folder is gone."""

@@ -185,6 +185,18 @@ def app_bug() -> Notice:
     )
 
 
+def server_cannot_start(port: int, error: OSError) -> Notice:
+    log.warning("The local server did not start: %s", error)
+    words = (
+        f"Port {port} is used by another program. Choose another one, or 0 for any that is free."
+        if error.errno in (errno.EADDRINUSE, errno.EACCES)
+        else f"The system did not allow it: {error.strerror}."
+    )
+    return Notice(
+        "warning", "The local server didn't start", words, (Way("Open the settings", "settings"),)
+    )
+
+
 def models_cannot_start() -> Notice:
     return Notice(
         "danger",

@@ -236,6 +236,7 @@ class Sidebar(QWidget):
     hide_requested = Signal()
     models_requested = Signal()
     settings_requested = Signal()
+    server_requested = Signal()
 
     def __init__(self, *, menu_tip: str = "Menu (F10)") -> None:
         super().__init__()
@@ -250,6 +251,7 @@ class Sidebar(QWidget):
         self.hide_button = IconButton("panel-left", "Hide sidebar (Ctrl+B)", 30)
         self.models_row = NavRow("model", "Models")
         self.settings_row = NavRow("settings", "Settings")
+        self.server_row = NavRow("gauge", "Server")
         self._device = ElidedLabel("", SMALL, "text", 500)
         self._empty_title = Label("No chats yet", BODY, "text", 600, wrap=True)
         self._empty_text = Label("", SMALL, "muted", wrap=True)
@@ -258,6 +260,7 @@ class Sidebar(QWidget):
         self._connect()
         self.set_chats([], None)
         self.set_device("")
+        self.set_server("", is_used=False, total=0)
 
     def _build(self) -> None:
         self.search.setObjectName("search")
@@ -304,6 +307,7 @@ class Sidebar(QWidget):
             6,
             self.models_row,
             self.settings_row,
+            self.server_row,
             self._foot(),
             spacing=0,
             into=self,
@@ -328,6 +332,7 @@ class Sidebar(QWidget):
         self.hide_button.clicked.connect(self.hide_requested)
         self.models_row.clicked.connect(self.models_requested)
         self.settings_row.clicked.connect(self.settings_requested)
+        self.server_row.clicked.connect(self.server_requested)
 
     # ---- values in
     @Slot(list, object)
@@ -350,6 +355,15 @@ class Sidebar(QWidget):
 
     def set_device(self, text: str) -> None:
         self._device.setText(text)
+
+    def set_server(self, address: str, *, is_used: bool, total: int) -> None:
+        """An empty address: nothing listens, and there is nothing to see."""
+        self.server_row.setVisible(bool(address))
+        place = address.removeprefix("http://").removesuffix("/v1")
+        self.server_row.setText(f"Server on {place}")
+        used = "in use" if is_used else f"used {total} time{'s' * (total != 1)}" if total else ""
+        self.server_row.set_trail(used)
+        self.server_row.setAccessibleName(", ".join(filter(None, (f"Server on {place}", used))))
 
     def set_model_count(self, count: int) -> None:
         self.models_row.set_trail(str(count) if count else "")
