@@ -22,7 +22,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class PartRecord:
-    """kind is "text", "thought" or "image"; `details` holds what else the kind needs."""
+    """kind is "text", "thought", "file" or "image"; `details` holds what else the kind needs."""
 
     kind: str
     text: str
@@ -41,6 +41,24 @@ class MessageRecord:
     model: str = ""
     token_ids: tuple[int, ...] = ()  # as generated, assistant messages only
     details: dict[str, Any] = field(default_factory=dict)  # options, stats, error text
+    is_pinned: bool = False  # stays in the model's memory when older turns are forgotten
+
+
+@dataclass(frozen=True)
+class FolderRecord:
+    id: int
+    name: str
+    position: int
+
+
+@dataclass(frozen=True)
+class SearchHit:
+    """`message_id` None: the title has it. `highlights` are (start, length) in the excerpt."""
+
+    conversation_id: int
+    message_id: int | None
+    excerpt: str
+    highlights: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,3 +71,7 @@ class ConversationRecord:
     options: dict[str, Any] = field(default_factory=dict)
     leaf_id: int | None = None  # the branch that is shown
     deleted_at: float | None = None
+    folder_id: int | None = None
+    is_pinned: bool = False
+    memory_start: int | None = None  # the message where the model's memory begins
+    view: dict[str, Any] = field(default_factory=dict)  # which tab, where it was scrolled to

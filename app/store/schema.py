@@ -74,7 +74,21 @@ BEGIN
 END;
 """
 
-STEPS: tuple[str, ...] = (FIRST,)
+ORDER = """
+CREATE TABLE folder (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    deleted_at REAL
+);
+ALTER TABLE conversation ADD COLUMN folder_id INTEGER REFERENCES folder(id) ON DELETE SET NULL;
+ALTER TABLE conversation ADD COLUMN is_pinned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE conversation ADD COLUMN memory_start INTEGER REFERENCES message(id) ON DELETE SET NULL;
+ALTER TABLE conversation ADD COLUMN view TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE message ADD COLUMN is_pinned INTEGER NOT NULL DEFAULT 0;
+"""
+
+STEPS: tuple[str, ...] = (FIRST, ORDER)
 
 
 class NewerSchemaError(Exception):

@@ -123,7 +123,7 @@ class ChatScreen(QObject):
 
     def update_chats(self) -> None:
         live = self.answer.conversation_id if self.answer else None
-        found = {hit[0] for hit in self.store.search(self.query)} if self.query else set()
+        found = {hit.conversation_id for hit in self.store.search(self.query)}
         words = self.query.casefold()
         rows = [
             ChatRow(

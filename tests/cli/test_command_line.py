@@ -107,7 +107,7 @@ def test_what_does_not_work_is_one_sentence(data, arguments, text, words):
     (data / "cut" / "model.onnx").write_bytes(b"")
     (data / "newer").mkdir()
     store = Store(data / "newer" / "chats.sqlite3")
-    store._writer.execute("PRAGMA user_version = 99")
+    store._disk.writer.execute("PRAGMA user_version = 99")
     store.close()
     given = [argument.format(data=data) for argument in arguments]
     done = run(*([] if "--data" in given else ["--data", data]), *given, text=text)

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from app.store import schema
+from app.store.errors import plain_errors
 from app.store.records import PartRecord, State
-from app.store.store import Store, StoreError, _plain_errors, set_aside
+from app.store.store import Store, StoreError, set_aside
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_search_finds_words_beginnings_and_scripts_without_spaces(store):
         answer, [PartRecord("thought", "secret"), *said("a zebra 100%")], [], State.DONE
     )
     words = ("zebra", "ZEB", "schnelle plan", "fuchse", "好世", "100%", "secret", "zebra plan")
-    hits = {word: [hit[1] for hit in store.search(word)] for word in words}
+    hits = {word: [hit.message_id for hit in store.search(word)] for word in words}
     assert hits["zebra"] == hits["ZEB"] == hits["100%"] == [answer]
     assert hits["schnelle plan"] == hits["fuchse"] == hits["好世"] == [answer - 1]
     assert hits["secret"] == hits["zebra plan"] == []
@@ -154,7 +155,7 @@ def test_opening_marks_what_was_being_written_and_only_that(path):
     third = Store(path)
     states = {m.id: m.state for m in third.messages(chat)}
     assert states == {done: State.DONE, cut: State.INTERRUPTED, own: State.WRITING}
-    assert third.search("zebra")[0][1] == cut
+    assert third.search("zebra")[0].message_id == cut
     assert third.messages(chat)[1].token_ids == (1, 2)
     second.close()
     third.close()
@@ -185,7 +186,7 @@ def test_two_stores_write_in_turn(path):
 
 def test_reading_does_not_wait_for_a_write(store):
     chat = store.create_conversation("a")
-    with store._write() as writer:
+    with store._disk.write() as writer:
         writer.execute("UPDATE conversation SET title = 'b'")
         assert store.conversation(chat).title == "a"
     assert store.conversation(chat).title == "b"
@@ -287,9 +288,9 @@ def test_a_byte_that_the_disk_got_wrong_hides_no_chat(path, statement):
     store = Store(path)
     chat = store.create_conversation("x", {"seed": 1})
     store.add_user_message(chat, None, said("word"))
-    store._writer.execute("DROP TRIGGER part_forgotten")
-    store._writer.execute("DROP TRIGGER part_learned")
-    store._writer.execute(statement)
+    store._disk.writer.execute("DROP TRIGGER part_forgotten")
+    store._disk.writer.execute("DROP TRIGGER part_learned")
+    store._disk.writer.execute(statement)
     store.close()
     store = Store(path)
     (found,) = store.conversations()
@@ -359,13 +360,13 @@ def test_a_damaged_file_is_told_and_can_be_set_aside(path, damage):
 def test_a_full_disk_keeps_what_was_saved_and_the_store_usable(store):
     chat = store.create_conversation("a")
     store.add_user_message(chat, None, said("saved"))
-    pages = store._writer.execute("PRAGMA page_count").fetchone()[0]
-    store._writer.execute(f"PRAGMA max_page_count = {pages + 1}")
+    pages = store._disk.writer.execute("PRAGMA page_count").fetchone()[0]
+    store._disk.writer.execute(f"PRAGMA max_page_count = {pages + 1}")
     with pytest.raises(StoreError, match="full") as caught:
         store.add_user_message(chat, None, said("x" * 100_000))
     assert caught.value.kind == "full"
     assert texts(store, chat) == ["saved"]
-    store._writer.execute("PRAGMA max_page_count = 1000000")
+    store._disk.writer.execute("PRAGMA max_page_count = 1000000")
     store.add_user_message(chat, None, said("after"))
     assert texts(store, chat) == ["saved", "after"]
 
@@ -391,14 +392,14 @@ def test_an_error_at_the_first_look_is_told_as_it_is(path):
 def test_no_room_for_the_small_files_is_a_full_disk(path, monkeypatch, free, kind):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
-    monkeypatch.setattr("app.store.store.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
-    with pytest.raises(StoreError) as caught, _plain_errors(path):
+    monkeypatch.setattr("app.store.errors.shutil.disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(StoreError) as caught, plain_errors(path):
         raise error
     assert caught.value.kind == kind
 
 
 def test_a_file_that_cannot_be_written(store, tmp_path):
-    store._writer.execute("PRAGMA query_only = ON")
+    store._disk.writer.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreError, match="cannot be written") as caught:
         store.create_conversation()
     assert caught.value.kind == "read-only"
@@ -409,7 +410,7 @@ def test_a_file_that_cannot_be_written(store, tmp_path):
 
 
 def test_a_file_that_another_program_holds(store, path, monkeypatch):
-    store._writer.execute("PRAGMA busy_timeout = 1")
+    store._disk.writer.execute("PRAGMA busy_timeout = 1")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="Another program") as caught:
@@ -421,7 +422,7 @@ def test_a_file_that_another_program_holds(store, path, monkeypatch):
 
 
 def test_every_sentence_ends_and_names_no_code(path):
-    from app.store.store import _SENTENCES
+    from app.store.errors import _SENTENCES
 
     for _, sentence in _SENTENCES.values():
         text = sentence.format(path=Path("/data/chats.sqlite3"))

@@ -1,0 +1,104 @@
+"""One SQLite database with its two connections. Knows SQL and the disk, no records.
+
+Reads never wait for a write: each connection has a lock of its own. A database in memory has one
+connection, and nothing of it ever touches a disk.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.store import schema
+from app.store.errors import plain_errors
+from app.store.locks import WriterLock
+from app.store.rows import text_of
+
+BUSY_TIMEOUT_S = 5.0
+IN_MEMORY = Path(":memory:")
+
+
+class StoreFile:
+    """Opening it brings an older file up to date."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.reading, self.writing = threading.RLock(), threading.RLock()
+        with plain_errors(path):
+            try:
+                self._open()
+            except BaseException:
+                self.close()
+                raise
+
+    def _open(self) -> None:
+        if self.path == IN_MEMORY:
+            self.writer = self.reader = connect(self.path)
+            self.reading = self.writing
+            self.writer.execute("PRAGMA temp_store = MEMORY")
+            schema.migrate(self.writer, self.path)
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.lock = WriterLock(self.path)
+        self.writer = connect(self.path)
+        schema.migrate(self.writer, self.path)
+        self.reader = connect(self.path)
+        self.reader.execute("PRAGMA query_only = ON")
+
+    def close(self) -> None:
+        """Let go of the file; harmless when done twice."""
+        for name in ("reader", "writer", "lock"):
+            if opened := getattr(self, name, None):
+                opened.close()
+
+    @property
+    def number(self) -> int | None:
+        """Of our lock: marks what we write. None in memory, which nobody shares."""
+        return None if self.path == IN_MEMORY else self.lock.number
+
+    def read(self, statement: str, *values: object) -> list[sqlite3.Row]:
+        with self.reading, plain_errors(self.path):
+            return self.reader.execute(statement, values).fetchall()
+
+    @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Several reads of the same moment: no part of a newer one joins an older message."""
+        with self.reading, plain_errors(self.path):
+            self.reader.execute("BEGIN")
+            try:
+                yield
+            finally:
+                schema.end_reading(self.reader)
+
+    def change(self, statement: str, *values: object) -> None:
+        with self.write() as writer:
+            writer.execute(statement, values)
+
+    @contextmanager
+    def write(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it or nothing. `durable` waits for the disk at the commit."""
+        with self.writing, plain_errors(self.path):
+            self.writer.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self.writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.writer
+                self.writer.execute("COMMIT")
+            except BaseException:
+                if self.writer.in_transaction:
+                    self.writer.execute("ROLLBACK")
+                raise
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.text_factory = text_of
+        connection.execute("PRAGMA foreign_keys = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,177 @@
+"""Folders, pins, memory, finds, copies, and chats that never touch the disk."""
+
+import sqlite3
+
+import pytest
+
+from app.store import schema
+from app.store.records import PartRecord, SearchHit, State
+from app.store.store import Store, is_temporary
+
+CANARY = "zq-canary-7f3a"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "data" / "chats.sqlite3"
+
+
+@pytest.fixture
+def store(path):
+    store = Store(path)
+    yield store
+    store.close()
+
+
+def said(text):
+    return [PartRecord("text", text)]
+
+
+def test_a_file_of_the_first_version_is_brought_up_to_date(path, tmp_path):
+    path.parent.mkdir()
+    old = sqlite3.connect(path, isolation_level=None)
+    schema.migrate(old, path, schema.STEPS[:1])
+    old.execute("INSERT INTO conversation(title, created_at, updated_at) VALUES ('Old', 1, 2)")
+    old.execute(
+        "INSERT INTO message(conversation_id, role, state, created_at)"
+        " VALUES (1, 'user', 'done', 1)"
+    )
+    old.close()
+    store = Store(path)
+    (record,) = store.conversations()
+    assert (record.title, record.folder_id, record.is_pinned, record.view) == (
+        "Old",
+        None,
+        False,
+        {},
+    )
+    assert [m.is_pinned for m in store.messages(1)] == [False]
+    store.close()
+    copy = sqlite3.connect(path.with_name(path.name + ".before-step-2"))
+    assert copy.execute("PRAGMA user_version").fetchone() == (1,)
+    assert copy.execute("SELECT title FROM conversation").fetchone() == ("Old",)
+    copy.close()
+
+
+def test_folders_keep_their_order_and_chats_survive_them(store):
+    first, second = store.create_folder("Letters"), store.create_folder("Cases")
+    chat = store.create_conversation("A", folder_id=second)
+    assert [folder.name for folder in store.folders()] == ["Letters", "Cases"]
+    store.move_folder(second, 0)
+    store.rename_folder(first, "Mail")
+    assert [folder.name for folder in store.folders()] == ["Cases", "Mail"]
+    store.delete_folder(second)
+    assert [folder.name for folder in store.folders()] == ["Mail"]
+    assert [c.id for c in store.conversations()] == [chat]
+    store.restore_folder(second)
+    assert store.conversation(chat).folder_id == second
+    store.delete_folder(second)
+    store.purge(0)
+    assert store.conversation(chat).folder_id is None
+    store.move_to_folder(chat, first)
+    assert store.conversation(chat).folder_id == first
+
+
+def test_pins_memory_and_view_come_back(store, path):
+    chat = store.create_conversation("A")
+    question = store.add_user_message(chat, None, said("x"))
+    store.set_pinned(chat, True)
+    store.pin_message(question, True)
+    store.set_memory_start(chat, question)
+    store.set_view(chat, {"tab": "tokens"})
+    again = Store(path)
+    record = again.conversation(chat)
+    assert (record.is_pinned, record.memory_start, record.view) == (
+        True,
+        question,
+        {"tab": "tokens"},
+    )
+    assert again.messages(chat)[0].is_pinned
+    again.close()
+
+
+def test_finds_say_where_they_are(store):
+    chat = store.create_conversation("Zebra notes")
+    message = store.add_user_message(chat, None, said("I saw a zebra and zebras"))
+    title, hit = store.search("zebr")
+    assert title == SearchHit(chat, None, "Zebra notes", ((0, 4),))
+    assert (hit.conversation_id, hit.message_id) == (chat, message)
+    assert [hit.excerpt[at : at + length] for at, length in hit.highlights] == ["zebra", "zebras"]
+    assert [h.message_id for h in store.search('"a zebra"')] == [message]
+    assert store.search('"zebra saw"') == []
+    store.rename(chat, "世界 notes")
+    assert store.search("世界")[0].highlights == ((0, 2),)
+
+
+def test_the_bin_lists_and_forgets(store, path):
+    chat = store.create_conversation("Gone")
+    store.add_user_message(chat, None, said(CANARY))
+    store.delete(chat)
+    assert [record.title for record in store.deleted_conversations()] == ["Gone"]
+    store.delete_for_good(chat)
+    assert store.deleted_conversations() == []
+    assert store.conversation(chat) is None
+    store.close()
+    found = [file.name for file in path.parent.iterdir() if CANARY.encode() in file.read_bytes()]
+    assert found == []
+
+
+def test_a_branch_becomes_a_chat_of_its_own(store):
+    chat = store.create_conversation("A", {"temperature": 0.1})
+    one = store.add_user_message(chat, None, said("one"))
+    two = store.add_answer(chat, one, said("two"), model="m", token_ids=[4, 5])
+    store.add_user_message(chat, two, said("three"))
+    copy = store.copy_branch(chat, two, "Copy")
+    assert [part.text for m in store.messages(copy) for part in m.parts] == ["one", "two"]
+    assert store.messages(copy)[1].token_ids == (4, 5)
+    record = store.conversation(copy)
+    assert (record.options, record.leaf_id) == ({"temperature": 0.1}, store.messages(copy)[1].id)
+    assert len(store.messages(chat)) == 3
+    assert [hit.conversation_id for hit in store.search("two")] in ([chat, copy], [copy, chat])
+
+
+def test_an_answer_that_goes_on_keeps_what_stands(store, path):
+    chat = store.create_conversation()
+    answer = store.start_answer(chat, None, "m")
+    store.finish_answer(answer, said("Half a"), [1, 2], State.STOPPED)
+    store.reopen_answer(answer)
+    assert store.messages(chat)[0].state is State.WRITING
+    store.close()
+    again = Store(path)  # as after a crash
+    (record,) = again.messages(chat)
+    assert (record.state, record.parts[0].text, record.token_ids) == (
+        State.INTERRUPTED,
+        "Half a",
+        (1, 2),
+    )
+    again.close()
+
+
+def test_a_temporary_chat_never_touches_the_disk(store, path):
+    kept = store.create_conversation("Kept")
+    chat = store.create_conversation(CANARY, is_temporary=True)
+    assert is_temporary(chat)
+    assert not is_temporary(kept)
+    question = store.add_user_message(chat, None, said(CANARY))
+    answer = store.start_answer(chat, question, "m")
+    store.update_answer(answer, said(CANARY), [1])
+    store.finish_answer(answer, said(CANARY), [1], State.DONE, {"x": CANARY})
+    store.save_draft(chat, CANARY)
+    store.set_options(chat, {"system_prompt": CANARY})
+    store.set_view(chat, {"x": 1})
+    store.pin_message(question, True)
+    store.move_to_folder(chat, store.create_folder("F"))
+    digest = store.add_attachment(CANARY.encode(), "text/plain", beside=chat)
+    assert store.attachment(digest) == CANARY.encode()
+    assert store.draft(chat) == CANARY
+    assert {record.id for record in store.conversations()} == {kept, chat}
+    assert [m.id for m in store.messages(chat)] == [question, answer]
+    assert {hit.message_id for hit in store.search(CANARY)} == {None, question, answer}
+    assert store.conversation(chat).folder_id is None
+    open_files = [file.read_bytes() for file in path.parent.iterdir()]
+    store.close()
+    closed_files = [file.read_bytes() for file in path.parent.iterdir()]
+    assert not any(CANARY.encode() in data for data in open_files + closed_files)
+    again = Store(path)
+    assert [record.id for record in again.conversations()] == [kept]
+    again.close()
