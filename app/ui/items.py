@@ -33,12 +33,23 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Attachment:
+    """A file that stands with a message: `size` and `note` (its token cost) in words."""
+
+    name: str
+    size: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Item:
     """One entry of the transcript.
 
     `status` says what goes on before the first word ("Reading 120 of 400 tokens") or how the
     answer ended; where it is empty the view words the `state` itself. `stats` are figures joined
     by STATS_SEPARATOR, the most telling first: in a narrow column the last ones drop out.
+    `kept` says what needed no reading again ("kept 1,180 of 1,240 tokens from the cache").
+    `begins_memory`: entries above this one, unless pinned, are no longer read by the model.
     """
 
     key: int
@@ -54,6 +65,12 @@ class Item:
     notice: Notice | None = None
     status: str = ""
     is_last: bool = False
+    attachments: tuple[Attachment, ...] = ()
+    is_pinned: bool = False
+    is_edited: bool = False
+    begins_memory: bool = False
+    adapter: str = ""
+    kept: str = ""
 
     @property
     def is_writing(self) -> bool:
