@@ -19,6 +19,7 @@ from app.ui.message_parts import (
     Disclosure,
     EditField,
     StateLine,
+    header_words,
     thinking_words,
 )
 from app.ui.notice import NoticeCard
@@ -144,12 +145,12 @@ class AssistantMessage(MessageWidget):
 
     def _fill_around(self) -> None:
         item = self.item
-        self.header.setText(item.model)
+        self.header.setText(header_words(item))
         self.disclosure.set_words(thinking_words(item))
         self.state.set_item(item)
         self.action_row.fill(item, is_busy=self.is_busy)
         self._show_thought()
-        self.header.setVisible(bool(item.model))
+        self.header.setVisible(bool(self.header.text()))
         self.disclosure.setVisible(bool(item.thought) or item.is_thinking)
         self.body.setVisible(bool(item.text) or (item.is_writing and not item.status))
         self.state.setVisible(bool(self.state.text))
@@ -190,7 +191,7 @@ class AssistantMessage(MessageWidget):
 
     def place(self, width: int) -> int:
         y = EDGE
-        if self.item.model:
+        if not self.header.isHidden():
             self.header.setGeometry(EDGE, y, width, 20)
             y += 26
         if not self.disclosure.isHidden():

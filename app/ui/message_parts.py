@@ -63,6 +63,17 @@ class Disclosure(QAbstractButton):
         focus_ring(draw, self, area, theme.R_CONTROL)
 
 
+def header_words(item: Item) -> str:
+    """Who wrote the answer, and what else is to be known of it before it is read."""
+    parts = (
+        item.model,
+        item.adapter,
+        "Edited" if item.is_edited else "",
+        "Pinned" if item.is_pinned else "",
+    )
+    return STATS_SEPARATOR.join(part for part in parts if part)
+
+
 def thinking_words(item: Item) -> str:
     if item.is_thinking:
         seconds = int(item.thought_seconds)
@@ -113,10 +124,12 @@ class Stats(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFixedHeight(20)
 
-    def set_text(self, text: str) -> None:
+    def set_text(self, text: str, kept: str = "") -> None:
+        """`kept` is for whoever asks: in the hint, and read out."""
         self._parts = text.split(STATS_SEPARATOR) if text else []
-        self.setAccessibleName(", ".join(self._parts))
-        self.setToolTip(", ".join(self._parts))
+        words = ", ".join([*self._parts, *([kept] if kept else [])])
+        self.setAccessibleName(words)
+        self.setToolTip(words)
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -169,7 +182,7 @@ class ActionRow(QWidget):
         self.branch.setVisible(item.branch is not None)
         if item.branch:
             self.branch.set_branch(item.branch, is_busy=is_busy)
-        self.stats.set_text(item.stats)
+        self.stats.set_text(item.stats, item.kept)
         self.statistics.setEnabled(bool(item.stats))
         self.regenerate.setEnabled(not is_busy)
         self.copy.setEnabled(bool(item.text))

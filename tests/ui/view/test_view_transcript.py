@@ -456,3 +456,34 @@ def test_selection_survives_the_growth_of_its_message(view):
         assert body.textCursor().selectedText() == "words"
     view.replace(Item(100, "assistant", "Some words to select" + " and\n\nmore" * 19))
     assert view.live_widgets()[100].body.textCursor().selectedText() == "words"
+
+
+def test_an_answer_says_its_adapter_and_that_it_was_changed_and_what_the_cache_kept(view):
+    kept = "kept 1,180 of 1,240 tokens from the cache"
+    item = Item(
+        1,
+        "assistant",
+        "a",
+        model="SmolLM2",
+        adapter="poems",
+        is_edited=True,
+        is_pinned=True,
+        stats="42 tok/s",
+        kept=kept,
+        is_last=True,
+    )
+    view.set_items([item])
+    widget = view.live_widgets()[1]
+    assert widget.header.text() == "SmolLM2  ·  poems  ·  Edited  ·  Pinned"
+    assert widget.accessibleName() == "Answer from SmolLM2"
+    stats = widget.action_row.stats
+    assert stats.toolTip() == stats.accessibleName() == f"42 tok/s, {kept}"
+
+
+def test_marks_of_an_answer_without_a_model_have_their_own_line(view):
+    view.set_items([Item(1, "assistant", "a"), Item(2, "assistant", "a", is_edited=True)])
+    plain, edited = view.live_widgets()[1], view.live_widgets()[2]
+    assert plain.header.isHidden()
+    assert not edited.header.isHidden()
+    assert edited.height() - plain.height() == 26
+    assert edited.header.geometry().bottom() < edited.body.y()
