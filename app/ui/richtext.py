@@ -7,14 +7,16 @@ lines settle anything, since a line that is half there may still become somethin
 Whatever the chunks were, the end is the document that drawing the text at once makes.
 """
 
+import html
 import re
 from copy import copy
 from dataclasses import dataclass, field
 
 from markdown_it.token import Token
-from PySide6.QtCore import QMimeData, QPointF, QRectF, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QMimeData, QPointF, QRectF, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QGuiApplication,
+    QHelpEvent,
     QKeyEvent,
     QKeySequence,
     QPainter,
@@ -23,10 +25,10 @@ from PySide6.QtGui import (
     QTextDocument,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QTextBrowser, QWidget
+from PySide6.QtWidgets import QFrame, QTextBrowser, QToolTip, QWidget
 
 from app.ui import document as writing
-from app.ui import highlight, markdown
+from app.ui import highlight, links, markdown
 from app.ui.buttons import IconButton
 from app.ui.decorations import Card, Decorations, code_of
 from app.ui.document import CODE, CODE_BOTTOM, Writer
@@ -67,6 +69,17 @@ class _OpenFence:
     def may_close(self, line: str) -> bool:
         """Whether a line that is half there may become the last one."""
         return set(line.strip()) <= {self.mark}
+
+
+def _address(url: QUrl) -> str:
+    """As it goes to the browser: a foreign letter in the name of a site can't hide."""
+    return url.toString(QUrl.ComponentFormattingOption.FullyEncoded)
+
+
+def link_hint(target: str) -> str:
+    """The whole address, and why it is not opened, as text that is safe in a hint."""
+    address = _address(QUrl(target))
+    return "<qt>" + "<br>".join(map(html.escape, filter(None, (address, links.doubt(address)))))
 
 
 class _Document(QTextDocument):
@@ -527,9 +540,16 @@ class RichText(QTextBrowser):
         return
 
     def _link_clicked(self, url: QUrl) -> None:
-        address = url.toString()
-        if markdown.is_safe_link(address):
+        address = _address(url)
+        if not links.doubt(address):
             self.link_activated.emit(address)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() != QEvent.Type.ToolTip or not isinstance(event, QHelpEvent):
+            return super().viewportEvent(event)
+        target = self.anchorAt(event.pos())
+        QToolTip.showText(event.globalPos(), link_hint(target) if target else "", self)
+        return True
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()  # the transcript scrolls
