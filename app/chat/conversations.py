@@ -5,6 +5,7 @@ A conversation is a tree by `parent_id`; a branch is one way from its root to a 
 
 from collections.abc import Sequence
 
+from app.chat.attachments import to_prompt_text
 from app.chat.events import Piece
 from app.chat.messages import FinishReason, Message, Part, TextPart, ThoughtPart
 from app.store.records import MessageRecord, PartRecord, State
@@ -21,7 +22,8 @@ STATES: dict[FinishReason, State] = {
 
 def to_message(record: MessageRecord) -> Message:
     role = "assistant" if record.role == "assistant" else "user"
-    return Message(role, tuple(_to_part(part) for part in record.parts))  # type: ignore[arg-type]
+    parts = tuple(_to_part(part) for part in record.parts)
+    return Message(role, parts, is_pinned=record.is_pinned)  # type: ignore[arg-type]
 
 
 def to_parts(message: Message) -> tuple[PartRecord, ...]:
@@ -31,6 +33,9 @@ def to_parts(message: Message) -> tuple[PartRecord, ...]:
 def _to_part(record: PartRecord) -> Part:
     if record.kind == "thought":
         return ThoughtPart(record.text, float(record.details.get("seconds", 0.0)))
+    if record.kind == "file":
+        name = str(record.details.get("name", "file"))
+        return TextPart(to_prompt_text(name, record.text) + "\n\n")
     return TextPart(record.text)
 
 
@@ -69,6 +74,12 @@ def newest_leaf(records: Sequence[MessageRecord], message_id: int) -> int:
     while message_id in newest:
         message_id = newest[message_id]
     return message_id
+
+
+def memory_place(shown: Sequence[MessageRecord], memory_start: int | None) -> int:
+    """The first message in memory; of another branch than the one shown, it is the first at all."""
+    ids = [record.id for record in shown]
+    return ids.index(memory_start) if memory_start in ids else 0
 
 
 def title_of(text: str) -> str:

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.chat.conversations import STATES, branch, title_of, to_message
+from app.chat.conversations import STATES, branch, memory_place, title_of, to_message
 from app.chat.events import Failed, Finished, Piece, Prefill, Reply, Request
 from app.chat.messages import Options
-from app.store.records import State
+from app.store.records import MessageRecord, State
 from app.store.store import Store
 from app.ui import notices
 from app.ui.answer import Answer
@@ -45,6 +45,17 @@ class Rows:
     user_id: int | None = None
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """What stands of an answer before the model goes on: its own tokens, then plain text."""
+
+    token_ids: tuple[int, ...] = ()
+    text: str = ""
+
+
+NOTHING = Beginning()
+
+
 class AnswerWriter(QObject):
     chat_taken_back = Signal(int)  # its first question is the draft of the new chat again
 
@@ -63,7 +74,7 @@ class AnswerWriter(QObject):
         self._save_timer.timeout.connect(self._save_progress)
 
     # ---- begin and stop
-    def new_answer(self, sent_text: str = "") -> Answer:
+    def new_answer(self, sent_text: str = "", stood: MessageRecord | None = None) -> Answer:
         return Answer(
             next(self._request_ids),
             self._screen.shown,
@@ -72,23 +83,38 @@ class AnswerWriter(QObject):
             sent_text=sent_text,
             previous_leaf=self._screen.here.leaf_id,
             is_first_of_chat=self._screen.shown is None,
+            stood=stood,
         )
 
     @staticmethod
     def _waiting_words(model: ModelState) -> str:
         return f"Loading {model.name}" if model.phase == "loading" else ""
 
-    def begin(self, answer: Answer, write: Callable[[Store], Rows]) -> None:
+    def begin(
+        self,
+        answer: Answer,
+        write: Callable[[Store], Rows],
+        beginning: Beginning = NOTHING,
+        options: Options | None = None,
+    ) -> None:
+        """`options` None: those of the chat."""
         self._screen.answer = answer
         self._screen.update_state()
         visit = self._screen.visit
         self._screen.job.run(
             write,
-            lambda rows: self._on_begun(answer, visit, rows),
+            lambda rows: self._on_begun(answer, visit, rows, beginning, options),
             lambda message: self._on_not_begun(answer, visit, message),
         )
 
-    def _on_begun(self, answer: Answer, visit: int, rows: Rows) -> None:
+    def _on_begun(
+        self,
+        answer: Answer,
+        visit: int,
+        rows: Rows,
+        beginning: Beginning,
+        options: Options | None,
+    ) -> None:
         """The question is on the disk: now the model may be asked."""
         answer.conversation_id, answer.message_id = rows.conversation_id, rows.answer_id
         answer.user_id = rows.user_id
@@ -102,13 +128,24 @@ class AnswerWriter(QObject):
         if answer.is_stopping:
             self._on_finished(answer, Finished(answer.request_id, "stopped"))
             return
-        records = self._screen.store.messages(rows.conversation_id)
-        asked = branch(records, rows.answer_id)[:-1]
-        options = self._options_of(rows.conversation_id)
-        messages = tuple(to_message(record) for record in asked)
         self._save_timer.start()
-        self._engine.submit(Reply(answer.request_id, messages, options))
+        self._engine.submit(self._request(answer, rows, beginning, options))
         self._screen.announced.emit("Writing")
+
+    def _request(
+        self, answer: Answer, rows: Rows, beginning: Beginning, options: Options | None
+    ) -> Reply:
+        store = self._screen.store
+        asked = branch(store.messages(rows.conversation_id), rows.answer_id)[:-1]
+        chat = store.conversation(rows.conversation_id)
+        return Reply(
+            answer.request_id,
+            tuple(to_message(record) for record in asked),
+            options or self._options_of(rows.conversation_id),
+            start=beginning.token_ids,
+            start_text=beginning.text,
+            first=memory_place(asked, chat.memory_start if chat else None),
+        )
 
     def _options_of(self, conversation_id: int) -> Options:
         if conversation_id == self._screen.shown:
@@ -163,7 +200,8 @@ class AnswerWriter(QObject):
     def settle(self) -> None:
         """After the engine has closed: an answer that it did not end is kept as stopped."""
         if self._screen.answer is not None and self._screen.answer.message_id is not None:
-            self._keep(self._screen.answer, State.STOPPED, {})
+            answer = self._screen.answer
+            self._keep(answer, State.STOPPED, answer.stood.details if answer.stood else {})
 
     # ---- what the engine says
     @Slot(list)
@@ -203,6 +241,9 @@ class AnswerWriter(QObject):
         if event.reason == "stopped" and answer.is_empty and self._can_take_back(answer):
             self._take_back(answer)
             return
+        if answer.stood is not None and answer.is_behind:  # stopped before it went on
+            self._keep(answer, answer.stood.state, answer.stood.details)
+            return
         details = {
             "reason": event.reason,
             "stats": stats_to_details(event.stats),
@@ -217,6 +258,8 @@ class AnswerWriter(QObject):
         is_shown = answer.conversation_id == self._screen.shown
         if answer.is_empty and self._can_take_back(answer):
             self._take_back(answer)
+        elif answer.stood is not None and answer.is_behind:
+            self._keep(answer, answer.stood.state, answer.stood.details)
         else:
             self._keep(answer, State.FAILED, {"error": event.message, "kind": event.kind})
         if is_shown:

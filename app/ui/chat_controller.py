@@ -11,10 +11,10 @@ from PySide6.QtCore import QObject, Slot
 
 from app.chat.conversations import title_of
 from app.chat.messages import Options
-from app.store.records import PartRecord
+from app.store.records import MessageRecord, PartRecord
 from app.store.store import Store
-from app.ui.answer_writer import AnswerWriter, Engine, Rows
-from app.ui.chat_items import options_to_details, text_of
+from app.ui.answer_writer import AnswerWriter, Beginning, Engine, Rows
+from app.ui.chat_items import can_continue, options_to_details, text_of
 from app.ui.chat_screen import ChatScreen
 from app.ui.chats import Chats
 from app.ui.drafts import Drafts
@@ -89,6 +89,50 @@ class ChatController(ChatScreen):
             return Rows(shown, store.start_answer(shown, question, answer.model))
 
         self._writer.begin(answer, write)
+
+    @Slot(int)
+    def continue_answer(self, key: int) -> None:
+        """An answer that was cut off goes on where it stands; what stands is kept in any case."""
+        record = self.here.record(key)
+        if record is None or not can_continue(record) or not self.state.can_send:
+            return
+        if key != self.here.leaf_id:  # others followed it: it goes on beside itself
+            self.write_from(key, self._beginning_of(record))
+            return
+        self.show_notice(None)
+        answer = self._writer.new_answer(stood=record)
+
+        def write(store: Store) -> Rows:
+            store.reopen_answer(record.id)
+            return Rows(record.conversation_id, record.id)
+
+        self._writer.begin(answer, write, self._beginning_of(record))
+
+    @Slot()
+    def continue_last(self) -> None:
+        if self.here.leaf_id is not None:
+            self.continue_answer(self.here.leaf_id)
+
+    def write_from(self, key: int, beginning: Beginning, options: Options | None = None) -> None:
+        """An answer beside the one of `key` that begins in this way. `options` None: the chat's."""
+        record = self.here.record(key)
+        if record is None or record.role != "assistant" or not self.state.can_write_again:
+            return
+        self.show_notice(None)
+        shown, answer = record.conversation_id, self._writer.new_answer()
+
+        def write(store: Store) -> Rows:
+            return Rows(shown, store.start_answer(shown, record.parent_id, answer.model))
+
+        self._writer.begin(answer, write, beginning, options)
+
+    def _beginning_of(self, record: MessageRecord) -> Beginning:
+        """Tokens mean something to the model that wrote them alone; another one gets the text."""
+        path = record.details.get("model_path", self.state.model.path)
+        is_same = record.model == self.state.model.name and path == self.state.model.path
+        if is_same and record.token_ids:
+            return Beginning(record.token_ids)
+        return Beginning(text=text_of(record.parts))
 
     @Slot()
     def write_last_again(self) -> None:

@@ -6,22 +6,22 @@ from typing import Any
 
 from app.chat.conversations import branch
 from app.chat.messages import Options, Stats
+from app.chat.options import from_record, to_record
 from app.store.records import MessageRecord, PartRecord, State
 from app.ui.answer import Answer
 from app.ui.items import STATS_SEPARATOR, Item
 
 
 def options_to_details(options: Options) -> dict[str, Any]:
-    return asdict(options)
+    return to_record(options)
 
 
 def options_from_details(details: dict[str, Any]) -> Options:
-    """What a chat was given; fields that this version does not know are left out."""
-    known = {field.name for field in fields(Options)}
-    values = {name: value for name, value in details.items() if name in known}
-    if "stop_strings" in values:
-        values["stop_strings"] = tuple(values["stop_strings"])
-    return Options(**values)
+    """What a chat was given; what this version does not know, or has of another kind, is left."""
+    try:
+        return from_record(details)
+    except (TypeError, ValueError):
+        return Options()
 
 
 def stats_to_details(stats: Stats) -> dict[str, Any]:
@@ -51,6 +51,21 @@ def short_time(seconds: float) -> str:
     if seconds < 0.0995:
         return f"{max(1, round(seconds * 1000))} ms"
     return f"{seconds:.1f} s"
+
+
+def kept_line(stats: Stats) -> str:
+    """What of the prompt needed no reading again."""
+    if not stats.kept_tokens:
+        return ""
+    return f"kept {stats.kept_tokens:,} of {stats.prompt_tokens:,} tokens"
+
+
+CUT_OFF = (State.STOPPED, State.INTERRUPTED, State.LENGTH)
+
+
+def can_continue(record: MessageRecord) -> bool:
+    """An answer that was cut off before its end, and that has one word at least."""
+    return record.role == "assistant" and record.state in CUT_OFF and bool(record.parts)
 
 
 def context_used(shown: Sequence[MessageRecord]) -> int:
@@ -90,6 +105,9 @@ def item_of(record: MessageRecord, family: Sequence[int], *, is_last: bool) -> I
         branch=(family.index(record.id) + 1, len(family)) if len(family) > 1 else None,
         status=_ending(record),
         is_last=is_last,
+        is_pinned=record.is_pinned,
+        is_edited=bool(record.details.get("edited")),
+        kept=kept_line(stats) if stats else "",
     )
 
 

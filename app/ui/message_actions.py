@@ -29,6 +29,8 @@ class MessageActions(QObject):
                 QGuiApplication.clipboard().setText(text_of(record.parts))
         elif name == "regenerate":
             self._chat.write_again(key)
+        elif name == "continue":
+            self._chat.continue_answer(key)
         elif name in ("previous", "next"):
             self._chat.switch_branch(key, -1 if name == "previous" else 1)
         elif name == "statistics":
