@@ -14,6 +14,7 @@ from app.chat.messages import Options
 from app.store.records import MessageRecord, PartRecord
 from app.store.store import Store
 from app.ui.answer_writer import AnswerWriter, Beginning, Engine, Rows
+from app.ui.branches import Branches
 from app.ui.chat_items import can_continue, options_to_details, text_of
 from app.ui.chat_screen import ChatScreen
 from app.ui.chats import Chats
@@ -39,11 +40,11 @@ class ChatController(ChatScreen):
         self._writer = writer = AnswerWriter(self, drafts, engine, request_ids)
         chats = Chats(self, drafts, writer)
         self.start, self.open_chat, self.new_chat = chats.start, chats.open, chats.new
-        self.rename_chat, self.delete_chat, self.undo_delete = (
-            chats.rename,
-            chats.delete,
-            chats.undo,
-        )
+        self.rename_chat, self.delete_chat = chats.rename, chats.delete
+        self.restore_chat, self.undo_delete = chats.restore, self.undo
+        self.branches = branches = Branches(self)
+        branches.chat_copied.connect(chats.open)
+        branches.chat_restored.connect(chats.show_again)
         self.continue_in_new_chat, self.search = chats.continue_in_new_chat, chats.search
         self.change_draft = drafts.change
         self.stop, self.retry_save, self.settle = writer.stop, writer.retry_save, writer.settle
@@ -141,17 +142,25 @@ class ChatController(ChatScreen):
 
     @Slot(int, str)
     def edit(self, key: int, text: str) -> None:
-        """A changed question is a sibling of the old one, with an answer of its own."""
+        """A changed question is a sibling of the old one, with an answer of its own; a changed
+        answer is one too, and asks nothing of the model."""
         record, text = self.here.record(key), text.strip()
-        if record is None or not text or not self.state.can_send or self.shown is None:
+        if record is None or not text or self.state.is_writing or self.shown is None:
+            return
+        if record.role == "user" and not self.state.can_send:
             return
         if text == text_of(record.parts):
             return
+        if record.role == "assistant":
+            self.branches.edit_answer(record, text)
+            return
         self.show_notice(None)
         shown, answer = self.shown, self._writer.new_answer()
+        files = tuple(part for part in record.parts if part.kind == "file")
 
         def write(store: Store) -> Rows:
-            user_id = store.add_user_message(shown, record.parent_id, (PartRecord("text", text),))
+            parts = (*files, PartRecord("text", text))
+            user_id = store.add_user_message(shown, record.parent_id, parts)
             return Rows(shown, store.start_answer(shown, user_id, answer.model), user_id)
 
         self._writer.begin(answer, write)

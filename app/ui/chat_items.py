@@ -9,7 +9,7 @@ from app.chat.messages import Options, Stats
 from app.chat.options import from_record, to_record
 from app.store.records import MessageRecord, PartRecord, State
 from app.ui.answer import Answer
-from app.ui.items import STATS_SEPARATOR, Item
+from app.ui.items import STATS_SEPARATOR, Attachment, Item
 
 
 def options_to_details(options: Options) -> dict[str, Any]:
@@ -107,8 +107,30 @@ def item_of(record: MessageRecord, family: Sequence[int], *, is_last: bool) -> I
         is_last=is_last,
         is_pinned=record.is_pinned,
         is_edited=bool(record.details.get("edited")),
+        can_continue=can_continue(record),
         kept=kept_line(stats) if stats else "",
+        attachments=tuple(attachment_of(part) for part in record.parts if part.kind == "file"),
     )
+
+
+def attachment_of(part: PartRecord) -> Attachment:
+    tokens, size = part.details.get("tokens"), part.details.get("size_bytes")
+    note = f"{tokens:,} tokens" if isinstance(tokens, int) else ""
+    return Attachment(
+        str(part.details.get("name", "file")),
+        short_size(size) if isinstance(size, int) else "",
+        note,
+    )
+
+
+def short_size(size_bytes: int) -> str:
+    """1536 as "1.5 KB"."""
+    size, unit = float(size_bytes), "bytes"
+    for larger in ("KB", "MB", "GB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.0f} {unit}" if unit == "bytes" or size >= 100 else f"{size:.1f} {unit}"
 
 
 def _ending(record: MessageRecord) -> str:
@@ -132,16 +154,21 @@ def written_over(item: Item, answer: Answer) -> Item:
         is_thinking=answer.is_thinking,
         state=str(State.WRITING),
         status=answer.status,
+        can_continue=False,
     )
 
 
 def items_of(
-    records: Sequence[MessageRecord], leaf_id: int | None, answer: Answer | None = None
+    records: Sequence[MessageRecord],
+    leaf_id: int | None,
+    answer: Answer | None = None,
+    memory_start: int | None = None,
 ) -> list[Item]:
     """The branch that ends in `leaf_id`, root first."""
     shown = branch(list(records), leaf_id) if leaf_id is not None else []
     versions = families(records)
     items = [item_of(r, versions[r.parent_id], is_last=r is shown[-1]) for r in shown]
+    items = [replace(i, begins_memory=i.key == memory_start and i is not items[0]) for i in items]
     if answer is not None:
         items = [
             written_over(item, answer) if item.key == answer.message_id else item for item in items

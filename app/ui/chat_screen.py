@@ -14,12 +14,13 @@ from app.chat.messages import Options
 from app.store.store import Store
 from app.ui import notices
 from app.ui.answer import Answer
-from app.ui.chat_items import context_used, written_over
+from app.ui.chat_items import can_continue, context_used, written_over
 from app.ui.chat_list import ChatRow
 from app.ui.chat_state import ChatState
 from app.ui.items import Notice
 from app.ui.job import StoreJob
 from app.ui.shown_chat import ShownChat
+from app.ui.undo import Deed
 
 
 class ChatScreen(QObject):
@@ -33,7 +34,7 @@ class ChatScreen(QObject):
     options_changed = Signal(object)  # Options of the chat that is shown
     composer_filled = Signal(str)
     notice_changed = Signal(object)  # Notice or None
-    chat_deleted = Signal(str)  # its title
+    undoable_done = Signal(str)  # what was done, in words; undo takes it back
     announced = Signal(str)  # for screen readers
 
     def __init__(self, store: Store, job: StoreJob, parent: QObject | None = None) -> None:
@@ -46,7 +47,8 @@ class ChatScreen(QObject):
         self.options = Options()
         self.answer: Answer | None = None  # the one that is being written, here or elsewhere
         self.query = ""  # of the search
-        self.deleted: list[int] = []  # chats that undo brings back, the newest last
+        self.deleted: set[int] = set()  # chats that undo brings back
+        self.deeds: list[Deed] = []  # what undo takes back, the newest last
         self.notice: Notice | None = None
         self.state = ChatState()
         self._last_look = ("", False)
@@ -59,6 +61,20 @@ class ChatScreen(QObject):
             if notice is not None:
                 self.announced.emit(f"{notice.title}. {notice.text}")
 
+    def add_deed(self, deed: Deed) -> None:
+        """Call it when the deed is on its way: undo takes back the newest first."""
+        self.deeds.append(deed)
+        self.update_state()
+        self.undoable_done.emit(deed.words)
+
+    @Slot()
+    def undo(self) -> None:
+        if not self.deeds:
+            return
+        deed = self.deeds.pop()
+        self.update_state()
+        self.job.run(deed.take_back, lambda _: deed.after(), self.on_change_failed)
+
     def change(self, write: Callable[[Store], object]) -> None:
         self.job.run(write, lambda _: self.update_chats(), self.on_change_failed)
 
@@ -69,7 +85,9 @@ class ChatScreen(QObject):
     def reload(self) -> None:
         record = self.store.conversation(self.shown) if self.shown is not None else None
         self.here = ShownChat(
-            self.store.messages(record.id) if record else [], record.leaf_id if record else None
+            self.store.messages(record.id) if record else [],
+            record.leaf_id if record else None,
+            record.memory_start if record else None,
         )
         self.show_items()
 
@@ -107,11 +125,14 @@ class ChatScreen(QObject):
                 title=self.title,
                 conversation_id=self.shown,
                 has_messages=bool(shown),
+                last_role=shown[-1].role if shown else "",
+                can_continue=bool(shown) and can_continue(shown[-1]),
+                forgets=self.here.memory_start is not None,
                 has_answer=any(r.role == "assistant" for r in shown),
                 writing=writing,
                 is_stopping=answer is not None and answer.is_stopping,
                 context_used=used,
-                can_undo=bool(self.deleted),
+                can_undo=bool(self.deeds),
                 **changes,
             )
         )

@@ -49,6 +49,9 @@ class ChatState:
     conversation_id: int | None = None
     has_messages: bool = False
     has_answer: bool = False
+    last_role: str = ""  # of the message that the branch ends in
+    can_continue: bool = False  # that message is an answer that was cut off
+    forgets: bool = False  # the model's memory does not begin at the first message
     writing: Literal["no", "here", "elsewhere"] = "no"
     is_stopping: bool = False
     context_used: int = 0

@@ -12,6 +12,7 @@ from app.ui.answer_writer import AnswerWriter
 from app.ui.chat_items import options_from_details
 from app.ui.chat_screen import ChatScreen
 from app.ui.drafts import Drafts
+from app.ui.undo import Deed
 
 
 class Chats(QObject):
@@ -81,21 +82,37 @@ class Chats(QObject):
             self._writer.stop()
         if conversation_id == self._screen.shown:
             self.open(None)
-        self._screen.deleted.append(conversation_id)
+        self._screen.deleted.add(conversation_id)
         self._screen.change(partial(Store.delete, conversation_id=conversation_id))
-        self._screen.update_state()
-        self._screen.chat_deleted.emit(record.title)
-
-    @Slot()
-    def undo(self) -> None:
-        if self._screen.deleted:
-            conversation_id = self._screen.deleted.pop()
-            self._screen.update_state()
-            self._screen.job.run(
+        self._screen.add_deed(
+            Deed(
+                "Chat deleted",
                 partial(Store.restore, conversation_id=conversation_id),
-                lambda _: self.open(conversation_id),
-                self._screen.on_change_failed,
+                partial(self._on_restored, conversation_id),
             )
+        )
+
+    def restore(self, conversation_id: int) -> None:
+        """Out of the bin."""
+        self._screen.job.run(
+            partial(Store.restore, conversation_id=conversation_id),
+            lambda _: self._on_restored(conversation_id),
+            self._screen.on_change_failed,
+        )
+
+    def _on_restored(self, conversation_id: int) -> None:
+        self._screen.deleted.discard(conversation_id)
+        self.open(conversation_id)
+
+    @Slot(int)
+    def show_again(self, conversation_id: int) -> None:
+        """Something in it changed: the draft that stands in the field is left alone."""
+        if conversation_id != self._screen.shown:
+            self.open(conversation_id)
+            return
+        self._screen.reload()
+        self._screen.update_state()
+        self._screen.update_chats()
 
     @Slot(str)
     def search(self, text: str) -> None:

@@ -68,6 +68,7 @@ class Item:
     attachments: tuple[Attachment, ...] = ()
     is_pinned: bool = False
     is_edited: bool = False
+    can_continue: bool = False  # it was cut off, and the model can write on
     begins_memory: bool = False
     adapter: str = ""
     kept: str = ""

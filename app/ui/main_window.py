@@ -26,6 +26,7 @@ from app.ui.chat_state import ChatState
 from app.ui.drop_target import DropTarget
 from app.ui.inspector import Inspector
 from app.ui.items import Notice
+from app.ui.joints.branches import BranchesJoint
 from app.ui.joints.chats import ChatJoint
 from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
@@ -80,6 +81,7 @@ class MainWindow(QMainWindow):
             self.chats,
             self.models,
             self.view,
+            BranchesJoint(self),
             HelpJoint(self),
             PaletteJoint(self),
             self.server,

@@ -37,10 +37,12 @@ class MessageWidget(QWidget):
     edited = Signal(str)
     resized = Signal()  # it needs another height, by its own doing
     is_kept = False  # True while it holds what would be lost with it (an edit)
+    SAVE = "Save and send"  # what the end of an edit does
 
     def __init__(self) -> None:
         super().__init__()
         self.item = Item(0, "user")
+        self.editor: EditField | None = None
         self.is_busy = False
         self._is_active = False  # hovered, focused, or the focus is inside
         self._has_focus_inside = False
@@ -86,6 +88,39 @@ class MessageWidget(QWidget):
                 return body, y - body.y()
         return None
 
+    # ---- editing in place
+    def begin_edit(self) -> None:
+        if self.editor is None:
+            self.editor = EditField(self.item.text, self.SAVE)
+            self.editor.setParent(self)
+            self.editor.saved.connect(self._save)
+            self.editor.cancelled.connect(self._cancel)
+            self.editor.resized.connect(self.resized)
+            self.is_kept = True
+            self._refresh_activity()
+            self.resized.emit()
+        self.editor.show()
+        self.editor.field.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.editor.field.moveCursor(self.editor.field.textCursor().MoveOperation.End)
+
+    def end_edit(self) -> None:
+        if self.editor is None:
+            return
+        self.editor.hide()
+        self.editor.deleteLater()
+        self.editor, self.is_kept = None, False
+        self._refresh_activity()
+
+    def _cancel(self) -> None:
+        self.end_edit()
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.resized.emit()
+
+    def _save(self, text: str) -> None:
+        self.end_edit()
+        self.resized.emit()
+        self.edited.emit(text)
+
     # ---- hover and focus
     def set_focus_inside(self, has_focus: bool) -> None:
         self._has_focus_inside = has_focus
@@ -114,6 +149,8 @@ class MessageWidget(QWidget):
 class AssistantMessage(MessageWidget):
     """Who wrote it, thoughts, text, how it stands, what can be done with it."""
 
+    SAVE = "Save as a version"
+
     def __init__(self) -> None:
         super().__init__()
         self.header = Label("", SMALL, "muted", 500)
@@ -127,6 +164,8 @@ class AssistantMessage(MessageWidget):
         self.action_row.action.connect(self.action)
 
     def fill(self, item: Item, *, is_busy: bool, is_unfolded: bool = False) -> None:
+        if item.key != self.item.key:
+            self.end_edit()
         is_same = item.key == self.item.key and self.body.text == self.item.text != ""
         self.item, self.is_busy = item, is_busy
         self.disclosure.setChecked(is_unfolded)
@@ -152,7 +191,6 @@ class AssistantMessage(MessageWidget):
         self._show_thought()
         self.header.setVisible(bool(self.header.text()))
         self.disclosure.setVisible(bool(item.thought) or item.is_thinking)
-        self.body.setVisible(bool(item.text) or (item.is_writing and not item.status))
         self.state.setVisible(bool(self.state.text))
         self._refresh_activity()
         self.setAccessibleName(f"Answer from {item.model}" if item.model else "Answer")
@@ -187,7 +225,10 @@ class AssistantMessage(MessageWidget):
         super()._set_active(is_active)
         item = self.item
         has_content = bool(item.text) or not item.is_writing
-        self.action_row.setVisible(has_content and (is_active or item.is_last or item.is_writing))
+        is_read = self.editor is None
+        wants_row = is_active or item.is_last or item.is_writing
+        self.action_row.setVisible(has_content and is_read and wants_row)
+        self.body.setVisible(is_read and (bool(item.text) or (item.is_writing and not item.status)))
 
     def place(self, width: int) -> int:
         y = EDGE
@@ -200,6 +241,9 @@ class AssistantMessage(MessageWidget):
         if self.thought is not None and not self.thought.isHidden():
             self.thought.move(EDGE + 14, y)
             y += self.thought.place(width - 14) + 4
+        if self.editor is not None:
+            self.editor.move(EDGE, y)
+            y += self.editor.place(width) + 6
         if not self.body.isHidden():
             self.body.move(EDGE, y)
             y += max(self.body.place(width), theme.reading_px() + 9)
@@ -232,10 +276,10 @@ class UserMessage(MessageWidget):
         self.body = RichText(self)
         self.copy = self._button("copy", "Copy message")
         self.edit = self._button("edit", "Edit message")
+        self.more = self._button("more", "More")
         self.branch = BranchSwitch()
         self.branch.setParent(self)
         self.branch.action.connect(self.action)
-        self.editor: EditField | None = None
         self._bubble = QRectF()
 
     def _button(self, icon: str, tip: str) -> IconButton:
@@ -267,39 +311,6 @@ class UserMessage(MessageWidget):
     def bodies(self) -> list[RichText]:
         return [self.body]
 
-    # ---- editing in place
-    def begin_edit(self) -> None:
-        if self.editor is None:
-            self.editor = EditField(self.item.text)
-            self.editor.setParent(self)
-            self.editor.saved.connect(self._save)
-            self.editor.cancelled.connect(self._cancel)
-            self.editor.resized.connect(self.resized)
-            self.is_kept = True
-            self._refresh_activity()
-            self.resized.emit()
-        self.editor.show()
-        self.editor.field.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.editor.field.moveCursor(self.editor.field.textCursor().MoveOperation.End)
-
-    def end_edit(self) -> None:
-        if self.editor is None:
-            return
-        self.editor.hide()
-        self.editor.deleteLater()
-        self.editor, self.is_kept = None, False
-        self._refresh_activity()
-
-    def _cancel(self) -> None:
-        self.end_edit()
-        self.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.resized.emit()
-
-    def _save(self, text: str) -> None:
-        self.end_edit()
-        self.resized.emit()
-        self.edited.emit(text)
-
     # ---- looks
     def _set_active(self, is_active: bool) -> None:
         super()._set_active(is_active)
@@ -307,6 +318,7 @@ class UserMessage(MessageWidget):
         self.body.setVisible(is_read)
         self.copy.setVisible(is_active and is_read)
         self.edit.setVisible(is_active and is_read)
+        self.more.setVisible(is_active and is_read)
         self.branch.setVisible(is_read and self.item.branch is not None)
 
     def place(self, width: int) -> int:
@@ -333,7 +345,7 @@ class UserMessage(MessageWidget):
             self.branch.adjustSize()
             x -= self.branch.sizeHint().width()
             self.branch.move(x, y + 2)
-        for button in (self.edit, self.copy):
+        for button in (self.more, self.edit, self.copy):
             x -= 30
             button.move(x, y)
 

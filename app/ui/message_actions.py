@@ -4,11 +4,17 @@ Joins the transcript and the controller. `elsewhere` are names that are no messa
 ways out of a notice in the flow of the text.
 """
 
-from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtGui import QGuiApplication
+from collections.abc import Callable
+from functools import partial
 
+from PySide6.QtCore import QObject, QPoint, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QMenu
+
+from app.store.records import MessageRecord
+from app.ui import icons
 from app.ui.chat_controller import ChatController
-from app.ui.chat_items import text_of
+from app.ui.chat_items import can_continue, text_of
 from app.ui.statistics import StatisticsCard
 from app.ui.transcript import TranscriptView
 
@@ -20,6 +26,15 @@ class MessageActions(QObject):
     def __init__(self, chat: ChatController, transcript: TranscriptView, parent: QObject) -> None:
         super().__init__(parent)
         self._chat, self._transcript = chat, transcript
+        branches = chat.branches
+        self._deeds: dict[str, Callable[[int], None]] = {
+            "continue": chat.continue_answer,
+            "branch": branches.copy,
+            "pin": branches.pin,
+            "begin-memory": branches.begin_memory,
+            "remember-all": lambda _: branches.remember_all(),
+            "delete": branches.delete,
+        }
 
     @Slot(int, str)
     def act(self, key: int, name: str) -> None:
@@ -29,14 +44,54 @@ class MessageActions(QObject):
                 QGuiApplication.clipboard().setText(text_of(record.parts))
         elif name == "regenerate":
             self._chat.write_again(key)
-        elif name == "continue":
-            self._chat.continue_answer(key)
+        elif name == "more":
+            self._show_menu(key)
+        elif name in self._deeds:
+            self._deeds[name](key)
         elif name in ("previous", "next"):
             self._chat.switch_branch(key, -1 if name == "previous" else 1)
         elif name == "statistics":
             self._show_statistics(key)
         elif name != "edit":  # the transcript edits in place and sends `edited`
             self.elsewhere.emit(name)
+
+    def menu(self, key: int) -> QMenu | None:
+        """What else can be done with a message."""
+        record = self._chat.here.record(key)
+        if record is None:
+            return None
+        menu = QMenu(self._transcript)
+        menu.setAccessibleName("Message")
+        for words, icon, name, is_possible in self._choices(record):
+            choice = menu.addAction(icons.icon(icon), words)
+            choice.setObjectName(name)
+            choice.setEnabled(is_possible)
+            choice.triggered.connect(partial(self.act, key, name))
+        return menu
+
+    def _choices(self, record: MessageRecord) -> list[tuple[str, str, str, bool]]:
+        here, state = self._chat.here, self._chat.state
+        is_free = state.writing != "here"
+        versions = here.versions(record.id)
+        choices = [("Branch as a new chat", "branch", "branch", is_free)]
+        if record.role == "assistant":
+            go_on = can_continue(record) and state.can_send
+            choices.insert(0, ("Continue writing", "pen", "continue", go_on))
+        pin = "Let it be forgotten again" if record.is_pinned else "Pin: never forget this turn"
+        choices.append((pin, "pin", "pin", is_free))
+        choices.append(("Memory begins here", "flag", "begin-memory", is_free))
+        if here.memory_start is not None:
+            choices.append(("Remember all again", "undo", "remember-all", is_free))
+        what = "Delete this version" if len(versions) > 1 else "Delete from here on"
+        choices.append((what, "trash", "delete", is_free))
+        return choices
+
+    def _show_menu(self, key: int) -> None:
+        menu = self.menu(key)
+        opener = self._transcript.control(key, "more") or self._transcript
+        if menu is not None:
+            menu.aboutToHide.connect(menu.deleteLater)
+            menu.popup(opener.mapToGlobal(QPoint(0, opener.height())))
 
     def _show_statistics(self, key: int) -> None:
         record = self._chat.here.record(key)
@@ -64,6 +119,32 @@ class MessageActions(QObject):
     def _switch(self, step: int) -> None:
         if (key := self._chat.here.last_with_versions()) is not None:
             self._chat.switch_branch(key, step)
+
+    @Slot()
+    def branch_last(self) -> None:
+        self._on_last("branch")
+
+    @Slot()
+    def pin_last(self) -> None:
+        self._on_last("pin")
+
+    @Slot()
+    def delete_last(self) -> None:
+        self._on_last("delete")
+
+    @Slot()
+    def edit_answer(self) -> None:
+        key = self._chat.here.leaf_id
+        if key is not None and not self._chat.state.is_writing:
+            self._transcript.edit(key)
+
+    @Slot()
+    def explain_last(self) -> None:
+        self._on_last("statistics")
+
+    def _on_last(self, name: str) -> None:
+        if (key := self._chat.here.leaf_id) is not None:
+            self.act(key, name)
 
     @Slot()
     def copy_answer(self) -> None:

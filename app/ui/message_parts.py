@@ -151,17 +151,26 @@ class ActionRow(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.copy = self._button("copy", "Copy answer", "copy")
+        self.edit = self._button("edit", "Edit answer", "edit")
         self.regenerate = self._button("regenerate", "Write again (Ctrl+R)", "regenerate")
         self.statistics = self._button("gauge", "What made this answer", "statistics")
+        self.more = self._button("more", "More", "more")
+        self.go_on = button("Continue", "flat", "pen")
+        self.go_on.setToolTip("Let the model write on from here")
+        self.go_on.setProperty("action", "continue")
+        self.go_on.clicked.connect(self._clicked)
         self.branch, self.stats = BranchSwitch(), Stats()
         self.branch.action.connect(self.action)
         box(
             "h",
             self.copy,
+            self.edit,
             self.regenerate,
             self.statistics,
+            self.more,
             6,
             self.branch,
+            self.go_on,
             12,
             (self.stats, 1),
             spacing=2,
@@ -184,7 +193,10 @@ class ActionRow(QWidget):
             self.branch.set_branch(item.branch, is_busy=is_busy)
         self.stats.set_text(item.stats, item.kept)
         self.statistics.setEnabled(bool(item.stats))
+        self.edit.setEnabled(not is_busy)
         self.regenerate.setEnabled(not is_busy)
+        self.go_on.setVisible(item.can_continue)
+        self.go_on.setEnabled(not is_busy)
         self.copy.setEnabled(bool(item.text))
 
 
@@ -251,7 +263,7 @@ class EditField(Panel):
 
     LEAST_LINES, MOST_LINES = 2, 12
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, save: str = "Save and send") -> None:
         super().__init__("raised", "accent", R_PANEL, 1.5)
         self._height = 0
         self.field = _EditText()
@@ -262,8 +274,8 @@ class EditField(Panel):
         self.field.viewport().setAutoFillBackground(False)
         self.field.setAccessibleName("Edit message")
         self.field.setObjectName("edit message")
-        self._save = button("Save and send", "primary")
-        self._save.setToolTip("Save and send (Ctrl+Enter)")
+        self._save = button(save, "primary")
+        self._save.setToolTip(f"{save} (Ctrl+Enter)")
         cancel = button("Cancel", "flat")
         cancel.setToolTip("Cancel (Esc)")
         buttons = box("h", "stretch", cancel, self._save, spacing=6)

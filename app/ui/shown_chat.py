@@ -4,7 +4,7 @@ Holds values and answers questions about them; nothing here writes or draws.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.chat.conversations import branch, newest_leaf
 from app.store.records import MessageRecord
@@ -17,6 +17,7 @@ from app.ui.items import Item
 class ShownChat:
     records: Sequence[MessageRecord] = ()
     leaf_id: int | None = None
+    memory_start: int | None = None  # the message where the model's memory begins
 
     def __post_init__(self) -> None:
         """A leaf that is gone, or none, means the branch that was written last."""
@@ -34,18 +35,23 @@ class ShownChat:
         self.records = [record if old.id == record.id else old for old in self.records]
 
     def items(self, answer: Answer | None) -> list[Item]:
-        return items_of(self.records, self.leaf_id, answer)
+        return items_of(self.records, self.leaf_id, answer, self.memory_start)
 
     def item(self, record: MessageRecord) -> Item:
         family = families(self.records)[record.parent_id]
-        return item_of(record, family, is_last=record.id == self.leaf_id)
+        item = item_of(record, family, is_last=record.id == self.leaf_id)
+        return replace(item, begins_memory=record.id == self.memory_start)
+
+    def versions(self, key: int) -> list[int]:
+        """Itself and those beside it, oldest first."""
+        record = self.record(key)
+        return list(families(self.records)[record.parent_id]) if record else []
 
     def version(self, key: int, step: int) -> int | None:
         """The version before (-1) or after (+1) a message, if there is one."""
-        record = self.record(key)
-        if record is None:
+        versions = self.versions(key)
+        if not versions:
             return None
-        versions = families(self.records)[record.parent_id]
         place = versions.index(key) + step
         return versions[place] if 0 <= place < len(versions) else None
 

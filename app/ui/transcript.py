@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 from app.ui import icons, theme
 from app.ui.controls import IconButton, fill_round, painter, soft_shadow
 from app.ui.items import Item
-from app.ui.message import EDGE, KINDS, MessageWidget, UserMessage
+from app.ui.message import EDGE, KINDS, MessageWidget
 from app.ui.richtext import RichText
 from app.ui.theme import READING_WIDTH, color
 
@@ -459,8 +459,7 @@ class TranscriptView(QAbstractScrollArea):
         focused = QApplication.focusWidget()
         if focused is not None and (focused is widget or widget.isAncestorOf(focused)):
             self.setFocus(Qt.FocusReason.OtherFocusReason)  # never to nowhere
-        if isinstance(widget, UserMessage):
-            widget.end_edit()
+        widget.end_edit()
         widget.hide()
         self._pool[role or widget.item.role].append(widget)
 
@@ -480,11 +479,11 @@ class TranscriptView(QAbstractScrollArea):
 
     # ---- what a person does
     def edit(self, key: int) -> None:
-        """Opens a message of the person for editing, in its place."""
+        """Opens a message for editing, in its place."""
         if key not in self._live:
             self.scroll_to(key)
         widget = self._live.get(key)
-        if isinstance(widget, UserMessage):
+        if widget is not None and not widget.item.is_writing and widget.item.role != "notice":
             widget.begin_edit()
 
     def _key_of_sender(self) -> int | None:

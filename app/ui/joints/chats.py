@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ChatJoint(Joint):
     def __init__(self, window: "MainWindow") -> None:
         super().__init__(window)
-        self._messages: MessageActions | None = None
+        self.messages: MessageActions | None = None
         actions, page, sidebar = window.actions_, window.page, window.sidebar
         sidebar.new_requested.connect(actions["new"].trigger)
         sidebar.chat_opened.connect(self._open_chat)
@@ -47,7 +47,7 @@ class ChatJoint(Joint):
         chat.options_changed.connect(window.inspector.set_options)
         chat.chats_changed.connect(sidebar.set_chats)
         chat.state_changed.connect(window.set_state)
-        chat.chat_deleted.connect(self._on_deleted)
+        chat.undoable_done.connect(self._on_undoable)
         chat.announced.connect(window.announce)
         self._join_messages(chat)
         page.composer.sent.connect(chat.send)
@@ -62,10 +62,10 @@ class ChatJoint(Joint):
     def _join_messages(self, chat: ChatController) -> None:
         """Chats may be opened anew, after an error: the actions belong to the newest."""
         window = self.window
-        old, self._messages = self._messages, MessageActions(chat, window.page.transcript, self)
+        old, self.messages = self.messages, MessageActions(chat, window.page.transcript, self)
         if old is not None:
             old.deleteLater()
-        messages = self._messages
+        messages = self.messages
         window.page.message_action.connect(messages.act)
         messages.elsewhere.connect(window.act)
         messages.announced.connect(window.announce)
@@ -153,9 +153,9 @@ class ChatJoint(Joint):
             self.chat.undo_delete()
 
     @Slot(str)
-    def _on_deleted(self, _title: str) -> None:
-        self.window.undo.show("Chat deleted")
-        self.window.announce("Chat deleted. Control Z brings it back.")
+    def _on_undoable(self, words: str) -> None:
+        self.window.undo.show(words)
+        self.window.announce(f"{words}. Control Z brings it back.")
 
     @Slot()
     def _go_to_search(self) -> None:

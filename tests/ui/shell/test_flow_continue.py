@@ -36,9 +36,7 @@ def test_a_stopped_answer_goes_on_in_its_place(desk: Any, hold: Any) -> None:
     assert desk.store.messages(desk.chat.state.conversation_id)[-1].token_ids == (0, 1, 2)
 
 
-def test_what_stands_is_shown_while_the_model_repeats_it(
-    desk: Any, hold: Any, holds: Any
-) -> None:
+def test_what_stands_is_shown_while_the_model_repeats_it(desk: Any, hold: Any, holds: Any) -> None:
     key = cut_answer(desk, hold, "One ", "two ")
     second = holds()
     desk.session.will_answer("One ", second, "two ", "three")

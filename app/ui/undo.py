@@ -1,0 +1,16 @@
+"""What can be taken back, the newest first: one stack for chats, messages and folders."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.store.store import Store
+
+
+@dataclass(frozen=True)
+class Deed:
+    """`words` say what was done ("Chat deleted"). `take_back` runs on the store's thread, `after`
+    in the window's, once it is done."""
+
+    words: str
+    take_back: Callable[[Store], object]
+    after: Callable[[], None]
