@@ -341,7 +341,7 @@ def _run(folders: paths.Folders, arguments: argparse.Namespace) -> int:
     app.setWindowIcon(QIcon(icons.icon("mark", "accent")))
     opened = [str(Path(path).expanduser().resolve()) for path in arguments.paths]
     try:
-        folders.data.mkdir(parents=True, exist_ok=True)
+        folders.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         notices.cannot_start(
             f"The data folder {folders.data} can't be made: {error.strerror}. Start with --data "

@@ -46,7 +46,9 @@ def test_what_a_dialog_offers_can_be_shown():
     for each in dataclasses.fields(Settings):
         if each.metadata["label"]:
             assert each.metadata["help"].endswith(".")
-            assert "choices" in each.metadata or "between" in each.metadata
+            is_switch = isinstance(each.default, bool)
+            is_text = isinstance(each.default, str)
+            assert {"choices", "between"} & set(each.metadata) or is_switch or is_text
         if "choices" in each.metadata:
             assert each.default in each.metadata["choices"]
 

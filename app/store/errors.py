@@ -12,7 +12,8 @@ LEAST_FREE_BYTES = 1 << 20
 
 
 class StoreError(Exception):
-    """A sentence for a person. kind: "full", "busy", "read-only", "damaged", "newer", "disk"."""
+    """A sentence for a person. kind: "full", "busy", "read-only", "damaged", "newer", "disk",
+    "gone"."""
 
     def __init__(self, message: str, *, kind: str) -> None:
         super().__init__(message)

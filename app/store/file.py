@@ -4,6 +4,7 @@ Reads never wait for a write: each connection has a lock of its own. A database 
 connection, and nothing of it ever touches a disk.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.store import schema
-from app.store.errors import plain_errors
+from app.store.errors import StoreError, plain_errors
 from app.store.locks import WriterLock
 from app.store.rows import text_of
 
@@ -39,9 +40,11 @@ class StoreFile:
             self.writer.execute("PRAGMA temp_store = MEMORY")
             schema.migrate(self.writer, self.path)
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.lock = WriterLock(self.path)
+        make_private(self.path)
         self.writer = connect(self.path)
+        self._identity = _identity_of(self.path)
         schema.migrate(self.writer, self.path)
         self.reader = connect(self.path)
         self.reader.execute("PRAGMA query_only = ON")
@@ -56,6 +59,21 @@ class StoreFile:
     def number(self) -> int | None:
         """Of our lock: marks what we write. None in memory, which nobody shares."""
         return None if self.path == IN_MEMORY else self.lock.number
+
+    def check_place(self) -> None:
+        """A system may let a file be deleted while it is open: what is then written is lost."""
+        if self.path == IN_MEMORY:
+            return
+        try:
+            is_there = _identity_of(self.path) == self._identity
+        except OSError:
+            is_there = False
+        if not is_there:
+            raise StoreError(
+                f"The file of your chats, {self.path}, was moved or deleted while Inglenook was"
+                " running. Put it back, then start Inglenook again.",
+                kind="gone",
+            )
 
     def read(self, statement: str, *values: object) -> list[sqlite3.Row]:
         with self.reading, plain_errors(self.path):
@@ -79,6 +97,7 @@ class StoreFile:
     def write(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         """One transaction: all of it or nothing. `durable` waits for the disk at the commit."""
         with self.writing, plain_errors(self.path):
+            self.check_place()
             self.writer.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self.writer.execute("BEGIN IMMEDIATE")
             try:
@@ -88,6 +107,16 @@ class StoreFile:
                 if self.writer.in_transaction:
                     self.writer.execute("ROLLBACK")
                 raise
+
+
+def make_private(path: Path) -> None:
+    """Makes the file if it is not there, for its owner only; SQLite's small files follow it."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _identity_of(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def connect(path: Path) -> sqlite3.Connection:

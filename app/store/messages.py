@@ -175,11 +175,21 @@ class Messages(Places):
                 )
             )
             parent: int | None = None
+            begin = self._memory_start_of(conversation_id)
             for record in reversed(chain):
                 parent = _copy_of(writer, record, copy_id, parent)
+                if record.id == begin:
+                    writer.execute(
+                        "UPDATE conversation SET memory_start = ? WHERE id = ?", (parent, copy_id)
+                    )
             if parent is not None:
                 show(writer, copy_id, parent)
             return copy_id
+
+    def _memory_start_of(self, conversation_id: int) -> int | None:
+        file = self._of(conversation_id)
+        rows = file.read("SELECT memory_start FROM conversation WHERE id = ?", conversation_id)
+        return rows[0][0] if rows else None
 
     # ---- attachments
 

@@ -5,6 +5,7 @@ released: a change is a new step at the end. Each step runs in its own transacti
 already holds chats is copied before the first of them.
 """
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -167,6 +168,7 @@ def _split(statements: str) -> list[str]:
 def copy_file(connection: sqlite3.Connection, destination: Path) -> None:
     """A complete copy, also of what is still in the write-ahead log."""
     destination.unlink(missing_ok=True)
+    os.close(os.open(destination, os.O_RDWR | os.O_CREAT, 0o600))
     copy = sqlite3.connect(destination)
     try:
         connection.backup(copy)

@@ -13,6 +13,7 @@ from app.store.places import Places
 from app.store.records import SearchHit
 from app.store.rows import escape_like, writable
 
+MOST_TERMS, MOST_LETTERS = 32, 1000  # what SQLite takes in one statement, and a person types
 BEGIN, END = "\x02", "\x03"  # around a find in an excerpt; taken out again
 _TERM = re.compile(r'"([^"]+)"|(\S+)')
 
@@ -20,7 +21,7 @@ _TERM = re.compile(r'"([^"]+)"|(\S+)')
 class Search(Places):
     def search(self, text: str, *, limit: int = 100) -> list[SearchHit]:
         """Titles first, then messages, best first; each chat as often as it has finds."""
-        text = writable(text).replace("\0", " ").strip()
+        text = writable(text[:MOST_LETTERS]).replace("\0", " ").strip()
         if not text.strip('"'):
             return []
         found: list[SearchHit] = []
@@ -32,11 +33,12 @@ class Search(Places):
 
 def _terms(text: str) -> list[tuple[str, bool]]:
     """(words, whether they stand between quotes)."""
-    return [
+    found = [
         (quoted or word.strip('"'), bool(quoted))
         for quoted, word in _TERM.findall(text)
         if (quoted or word.strip('"')).strip()
     ]
+    return found[:MOST_TERMS]
 
 
 def _titles(file: StoreFile, text: str, limit: int) -> list[SearchHit]:

@@ -1,12 +1,15 @@
 """Folders, pins, memory, finds, copies, and chats that never touch the disk."""
 
+import os
+import shutil
 import sqlite3
+import sys
 
 import pytest
 
 from app.store import schema
 from app.store.records import PartRecord, SearchHit, State
-from app.store.store import Store, is_temporary
+from app.store.store import Store, StoreError, is_temporary
 
 CANARY = "zq-canary-7f3a"
 
@@ -121,7 +124,9 @@ def test_a_branch_becomes_a_chat_of_its_own(store):
     one = store.add_user_message(chat, None, said("one"))
     two = store.add_answer(chat, one, said("two"), model="m", token_ids=[4, 5])
     store.add_user_message(chat, two, said("three"))
+    store.set_memory_start(chat, two)
     copy = store.copy_branch(chat, two, "Copy")
+    assert store.conversation(copy).memory_start == store.messages(copy)[1].id
     assert [part.text for m in store.messages(copy) for part in m.parts] == ["one", "two"]
     assert store.messages(copy)[1].token_ids == (4, 5)
     record = store.conversation(copy)
@@ -175,3 +180,50 @@ def test_a_temporary_chat_never_touches_the_disk(store, path):
     again = Store(path)
     assert [record.id for record in again.conversations()] == [kept]
     again.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, rights are no bits of a file")
+def test_only_the_owner_may_read(path, monkeypatch):
+    old = os.umask(0o022)
+    try:
+        store = Store(path)
+        chat = store.create_conversation("A")
+        store.add_user_message(chat, None, said("x"))
+        assert path.parent.stat().st_mode & 0o077 == 0
+        assert {file.stat().st_mode & 0o077 for file in path.parent.iterdir()} == {0}
+        schema.copy_file(store._disk.writer, path.with_name("copy"))
+        assert path.with_name("copy").stat().st_mode & 0o077 == 0
+        store.close()
+    finally:
+        os.umask(old)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, an open file cannot be deleted")
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_what_is_written_to_a_file_that_is_gone_is_told(store, path, is_replaced):
+    chat = store.create_conversation("A")
+    shutil.rmtree(path.parent)
+    if is_replaced:
+        Store(path).close()
+    for write in (
+        lambda: store.create_conversation("B"),
+        lambda: store.create_folder("F"),
+        lambda: store.set_pinned(chat, True),
+        lambda: store.add_user_message(chat, None, said("x")),
+        lambda: store.start_answer(chat, None, "m"),
+        lambda: store.save_draft(None, "x"),
+        lambda: store.copy_branch(chat, 1, "x"),
+    ):
+        with pytest.raises(StoreError) as caught:
+            write()
+        assert caught.value.kind in ("gone", "disk")
+    temporary = store.create_conversation("In memory", is_temporary=True)
+    store.add_user_message(temporary, None, said("still here"))
+
+
+def test_a_search_of_any_length_is_answered(store):
+    chat = store.create_conversation("T")
+    store.add_user_message(chat, None, said("x"))
+    for query in (" ".join(["x"] * 3000), "x" * 100_000, '"' * 999, "\x02\x03"):
+        store.search(query)
+    assert store.search(" ".join(["x"] * 3000))
