@@ -20,6 +20,7 @@ class Answer:
     conversation_id: int | None
     model: str
     status: str = ""
+    sent_files: tuple[PartRecord, ...] = ()  # as `sent_text`
     sent_text: str = ""  # goes back to the message field if no token ever comes
     previous_leaf: int | None = None
     is_first_of_chat: bool = False
@@ -29,6 +30,7 @@ class Answer:
     prompt_tokens: int = 0
     has_unsaved: bool = False
     stood: MessageRecord | None = None  # the answer that is continued, as it was before
+    asked_ids: tuple[int, ...] = ()  # the messages that the model was given
     avoided: int = 0  # banned words that were turned away
     _written: AnswerInProgress = field(default_factory=AnswerInProgress)
     _thought_seconds: float = 0.0

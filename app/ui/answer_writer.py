@@ -14,11 +14,12 @@ from typing import Protocol
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.chat.conversations import STATES, branch, memory_place, title_of, to_message
-from app.chat.events import Failed, Finished, Piece, Prefill, Reply, Request
+from app.chat.events import Failed, Finished, Forgot, Piece, Prefill, Reply, Request, Trying
+from app.chat.events import Notice as Refused
 from app.chat.messages import Options
 from app.store.records import MessageRecord, State
 from app.store.store import Store
-from app.ui import notices
+from app.ui import context_notices, notices
 from app.ui.answer import Answer
 from app.ui.chat_items import options_from_details, stats_to_details
 from app.ui.chat_screen import ChatScreen
@@ -138,6 +139,7 @@ class AnswerWriter(QObject):
         store = self._screen.store
         asked = branch(store.messages(rows.conversation_id), rows.answer_id)[:-1]
         chat = store.conversation(rows.conversation_id)
+        answer.asked_ids = tuple(record.id for record in asked)
         return Reply(
             answer.request_id,
             tuple(to_message(record) for record in asked),
@@ -158,6 +160,7 @@ class AnswerWriter(QObject):
         if visit == self._screen.visit:
             self._screen.show_items()
             self._drafts.give_back(answer.sent_text)
+            self._screen.files_returned.emit(answer.sent_files)
             self._screen.show_notice(notices.message_not_saved(message))
         self._screen.update_state()
 
@@ -224,16 +227,35 @@ class AnswerWriter(QObject):
             if answer.conversation_id == self._screen.shown and answer.prompt_tokens:
                 self._screen.update_state()
 
-    @staticmethod
-    def _take(answer: Answer, event: object) -> bool:
-        if isinstance(event, Piece):
+    def _take(self, answer: Answer, event: object) -> bool:
+        if isinstance(event, Forgot):
+            self._on_forgot(answer, event)
+        elif isinstance(event, Refused):
+            self._screen.show_notice(notices.change_refused(event.message))
+        elif isinstance(event, Piece):
             answer.add(event)
         elif isinstance(event, Prefill):
             answer.prompt_tokens = event.total
             answer.status = f"Reading {event.done:,} of {event.total:,} tokens"
+        elif isinstance(event, Trying):
+            answer.status = _trying_words(event)
         else:
             return False
         return True
+
+    def _on_forgot(self, answer: Answer, event: Forgot) -> None:
+        """Never silent: a line in the chat, a notice, and said aloud."""
+        assert answer.conversation_id is not None
+        begins = answer.asked_ids[event.first] if event.first < len(answer.asked_ids) else None
+        self._screen.change(
+            partial(
+                Store.set_memory_start, conversation_id=answer.conversation_id, message_id=begins
+            )
+        )
+        if answer.conversation_id == self._screen.shown:
+            self._screen.here.memory_start = begins
+            self._screen.show_items()
+            self._screen.show_notice(context_notices.forgotten(event.first, event.tokens))
 
     def _on_finished(self, answer: Answer, event: Finished) -> None:
         if answer.is_stopping:  # it may have come to its end meanwhile, unseen
@@ -264,7 +286,13 @@ class AnswerWriter(QObject):
             self._keep(answer, State.FAILED, {"error": event.message, "kind": event.kind})
         if is_shown:
             self._screen.show_notice(
-                notices.answer_failed(event.kind, event.message, written_tokens=tokens)
+                notices.answer_failed(
+                    event.kind,
+                    event.message,
+                    written_tokens=tokens,
+                    needed=event.needed,
+                    limit=event.limit,
+                )
             )
 
     # ---- how it ends
@@ -314,6 +342,8 @@ class AnswerWriter(QObject):
         if not answer.sent_text:
             return answer.user_id is None
         is_shown = answer.conversation_id == self._screen.shown
+        if answer.sent_files and not is_shown:
+            return False  # a draft keeps words only
         return not (
             self._drafts.text if is_shown else self._screen.store.draft(answer.conversation_id)
         )
@@ -322,6 +352,7 @@ class AnswerWriter(QObject):
         """No token ever came: the chat is as before, a sent message is in the field again."""
         self._end_writing()
         conversation_id, text = answer.conversation_id, answer.sent_text
+        self._screen.files_returned.emit(answer.sent_files)
         assert conversation_id is not None
         assert answer.message_id is not None
         if text and answer.is_first_of_chat:
@@ -378,6 +409,11 @@ class AnswerWriter(QObject):
         self._screen.job.run(
             lambda store: store.update_answer(message_id, parts, token_ids), None, failed
         )
+
+
+def _trying_words(event: Trying) -> str:
+    words = f"Trying {event.beams} answers, text appears at the end"
+    return f"{words} ({event.tokens:,} tokens so far)" if event.tokens else words
 
 
 def _spoken_ending(state: State, text: str) -> str:

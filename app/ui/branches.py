@@ -72,6 +72,15 @@ class Branches(QObject):
         if record is not None:
             self._do(partial(Store.pin_message, message_id=key, is_pinned=not record.is_pinned))
 
+    def pin_turn(self, keys: list[int], *, is_pinned: bool) -> None:
+        """One message is enough to keep a turn; none of them may be pinned to let it go."""
+
+        def write(store: Store) -> None:
+            for key in keys[:1] if is_pinned else keys:
+                store.pin_message(key, is_pinned)
+
+        self._do(write)
+
     @Slot(int)
     def begin_memory(self, key: int) -> None:
         """The model reads from this turn on: an answer is read with its question."""

@@ -14,14 +14,17 @@ from app.chat.messages import Options
 from app.store.records import MessageRecord, PartRecord
 from app.store.store import Store
 from app.ui.answer_writer import AnswerWriter, Beginning, Engine, Rows
+from app.ui.attached_files import AttachedFiles
 from app.ui.branches import Branches
-from app.ui.chat_items import can_continue, options_to_details, text_of
+from app.ui.chat_items import attachment_of, can_continue, options_to_details, text_of
 from app.ui.chat_screen import ChatScreen
 from app.ui.chats import Chats
+from app.ui.context_watch import ContextWatch
 from app.ui.drafts import Drafts
 from app.ui.items import Item
 from app.ui.job import StoreJob
 
+ALL = -1  # in place of a message where memory begins: at the one that is sent
 PENDING = -1  # key of a message that is on its way to the store
 
 
@@ -46,18 +49,62 @@ class ChatController(ChatScreen):
         branches.chat_copied.connect(chats.open)
         branches.chat_restored.connect(chats.show_again)
         self.continue_in_new_chat, self.search = chats.continue_in_new_chat, chats.search
-        self.change_draft = drafts.change
+        self.context = context = ContextWatch(self, engine, request_ids)
+        context.draft = lambda: drafts.text
+        self.files = AttachedFiles(self)
+        context.files_text = lambda: self.files.prompt_text()
+        self.items_reset.connect(context.look)
+        self.options_changed.connect(context.look)
         self.stop, self.retry_save, self.settle = writer.stop, writer.retry_save, writer.settle
-        self.on_events, self.set_model_state = writer.on_events, writer.set_model_state
+        self.set_model_state = writer.set_model_state
+
+    @Slot(list)
+    def on_events(self, events: list[object]) -> None:
+        self._writer.on_events(events)
+        self.context.on_events(events)
+
+    @Slot(str)
+    def change_draft(self, text: str) -> None:
+        self._drafts.change(text)
+        self.context.look()
+
+    def attach(self, files: AttachedFiles) -> None:
+        """These go along with the next message."""
+        self.files = files
+        files.changed.connect(self.context.look)
+        self.files_returned.connect(files.give_back)
 
     @Slot(str)
     def send(self, text: str) -> None:
+        """Not before it is known to fit; else a notice says by how much it is too long."""
         text = text.strip()
-        if not text or not self.state.can_send:
+        if (text or self.files.parts()) and self.state.can_send:
+            again = partial(self.send, text)
+            if self.context.may_send(text, again):
+                self._send(text)
+
+    def send_forgetting(self) -> None:
+        """What stands in the field, with the oldest turns left out from now on."""
+        cut, text = self.context.cut(), self._drafts.text.strip()
+        if cut is None or not text or not self.state.can_send:
             return
+        shown = self.here.branch()
+        begins = shown[cut.first].id if cut.first < len(shown) else None
+        self._send(text, cut=begins if begins is not None else ALL)
+
+    def send_anyway(self) -> None:
+        if (text := self._drafts.text.strip()) and self.state.can_send:
+            self._send(text)
+
+    def _send(self, text: str, *, cut: int | None = None) -> None:
         self.show_notice(None)
         answer = self._writer.new_answer(text)
-        self.item_appended.emit(Item(PENDING, "user", text, is_last=True))
+        files = answer.sent_files = self.files.take()
+        parts = (*files, PartRecord("text", text)) if text else files
+        shown_files = tuple(attachment_of(part) for part in files)
+        self.item_appended.emit(
+            Item(PENDING, "user", text, is_last=True, attachments=shown_files)
+        )
         self._drafts.take()
         shown, leaf = self.shown, self.here.leaf_id
         options, model = self.options, answer.model
@@ -66,10 +113,12 @@ class ChatController(ChatScreen):
             conversation_id = shown
             if conversation_id is None:
                 conversation_id = store.create_conversation(
-                    title_of(text), options_to_details(options)
+                    title_of(text or files[0].details["name"]), options_to_details(options)
                 )
-            user_id = store.add_user_message(conversation_id, leaf, (PartRecord("text", text),))
+            user_id = store.add_user_message(conversation_id, leaf, parts)
             store.save_draft(shown, "")
+            if cut is not None:
+                store.set_memory_start(conversation_id, user_id if cut == ALL else cut)
             return Rows(
                 conversation_id, store.start_answer(conversation_id, user_id, model), user_id
             )
@@ -181,6 +230,7 @@ class ChatController(ChatScreen):
     @Slot(object)
     def change_options(self, options: Options) -> None:
         self._drafts.change_options(options)
+        self.context.look()
         if self.answer is not None and self.state.writing == "here":
             self._engine.set_options(options)
 

@@ -43,6 +43,8 @@ def stats_line(stats: Stats) -> str:
     figures.append(f"{stats.new_tokens:,} token" + "s" * (stats.new_tokens != 1))
     if stats.first_token_s:
         figures.append(f"{short_time(stats.first_token_s)} first token")
+    if stats.avoided:
+        figures.insert(0, avoided_words(stats.avoided))
     return STATS_SEPARATOR.join(figures)
 
 
@@ -51,6 +53,11 @@ def short_time(seconds: float) -> str:
     if seconds < 0.0995:
         return f"{max(1, round(seconds * 1000))} ms"
     return f"{seconds:.1f} s"
+
+
+def avoided_words(count: int) -> str:
+    """Banned words that were turned away."""
+    return f"{count:,} avoided"
 
 
 def kept_line(stats: Stats) -> str:
@@ -155,6 +162,7 @@ def written_over(item: Item, answer: Answer) -> Item:
         state=str(State.WRITING),
         status=answer.status,
         can_continue=False,
+        stats=avoided_words(answer.avoided) if answer.avoided else "",
     )
 
 

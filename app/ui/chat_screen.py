@@ -33,6 +33,7 @@ class ChatScreen(QObject):
     chats_changed = Signal(list, object)  # ChatRows that match the search; id of the one shown
     options_changed = Signal(object)  # Options of the chat that is shown
     composer_filled = Signal(str)
+    files_returned = Signal(object)  # PartRecords of a message that came back
     notice_changed = Signal(object)  # Notice or None
     undoable_done = Signal(str)  # what was done, in words; undo takes it back
     announced = Signal(str)  # for screen readers
@@ -51,7 +52,7 @@ class ChatScreen(QObject):
         self.deeds: list[Deed] = []  # what undo takes back, the newest last
         self.notice: Notice | None = None
         self.state = ChatState()
-        self._last_look = ("", False)
+        self._last_look = ("", False, 0)
 
     @Slot(object)
     def show_notice(self, notice: Notice | None) -> None:
@@ -92,14 +93,14 @@ class ChatScreen(QObject):
         self.show_items()
 
     def show_items(self) -> None:
-        self._last_look = ("", False)
+        self._last_look = ("", False, 0)
         self.items_reset.emit(self.here.items(self.answer))
 
     def show_progress(self) -> None:
         answer = self.answer
         if answer is None or answer.conversation_id != self.shown or answer.message_id is None:
             return
-        look = (answer.status, answer.is_thinking)
+        look = (answer.status, answer.is_thinking, answer.avoided)
         if look == self._last_look:
             self.item_streamed.emit(answer.message_id, answer.text, answer.thought)
             return

@@ -6,7 +6,7 @@ Pure: made by the controllers, read by widgets.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.chat.messages import Options
+from app.chat.messages import ContextUse, Options
 
 ModelPhase = Literal["none", "loading", "ready", "failed"]
 SendMode = Literal["off", "send", "stop", "stopping"]
@@ -55,6 +55,8 @@ class ChatState:
     writing: Literal["no", "here", "elsewhere"] = "no"
     is_stopping: bool = False
     context_used: int = 0
+    context: ContextUse | None = None  # as counted last, with what is typed
+    draft_tokens: int = 0  # of it, what is typed
     can_undo: bool = False
     send_with: str = "enter"
     is_store_open: bool = True

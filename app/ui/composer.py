@@ -10,6 +10,7 @@ from PySide6.QtCore import (
     QEvent,
     QMimeData,
     QObject,
+    QRectF,
     QSignalBlocker,
     QSize,
     Qt,
@@ -20,6 +21,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import (
     QFocusEvent,
     QFontMetrics,
+    QGuiApplication,
     QInputMethodEvent,
     QKeyEvent,
     QKeySequence,
@@ -27,20 +29,43 @@ from PySide6.QtGui import (
     QResizeEvent,
     QTextOption,
 )
-from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QFrame,
+    QPlainTextEdit,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.ui import theme
+from app.ui.attachment_tray import AttachmentTray
 from app.ui.chat_state import ChatState, SendMode, short_count
-from app.ui.controls import Chip, IconButton, Label, Meter, Panel, Ring, box, painter, tone_of
+from app.ui.controls import (
+    Chip,
+    IconButton,
+    Label,
+    Panel,
+    Ring,
+    Segment,
+    SegmentMeter,
+    box,
+    fill_round,
+    focus_ring,
+    painter,
+    tone_of,
+)
 from app.ui.items import Notice
 from app.ui.model_card import ModelCard
 from app.ui.notice import NoticeCard
-from app.ui.theme import CAPTION, R_PANEL, READING_WIDTH, S3, SMALL, color
+from app.ui.theme import CAPTION, R_CONTROL, R_PANEL, READING_WIDTH, S3, SMALL, color
 
 MOST_LINES = 10
 MOST_OF_WINDOW = 0.4
 FLASH_MS = 700
 NARROW, TIGHT = 620, 560
+
+LONG_PASTE = 8000  # letters from which on a pasted text becomes a file
 
 _ENDLESS_WORD = re.compile(r"\S{4000}")
 
@@ -53,6 +78,8 @@ class InputField(QPlainTextEdit):
 
     submitted = Signal()
     previous_requested = Signal()  # Up in the empty field
+    long_pasted = Signal(str)
+    files_pasted = Signal(list)  # paths
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,6 +119,9 @@ class InputField(QPlainTextEdit):
         super().inputMethodEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Paste):
+            self.paste()
+            return
         if event.key() in ENTERS and not self._is_composing:
             if self._is_send(event.modifiers()):
                 self.submitted.emit()
@@ -117,7 +147,20 @@ class InputField(QPlainTextEdit):
         self._wrap(text)
         super().setPlainText(text)
 
+    @Slot()
+    def paste(self) -> None:
+        """Files that were copied elsewhere are attached; anything else is text."""
+        source = QGuiApplication.clipboard().mimeData()
+        paths = [url.toLocalFile() for url in source.urls() if url.isLocalFile()]
+        if paths:
+            self.files_pasted.emit(paths)
+        else:
+            super().paste()
+
     def insertFromMimeData(self, source: QMimeData) -> None:
+        if len(source.text()) > LONG_PASTE:
+            self.long_pasted.emit(source.text())
+            return
         self._wrap(self.toPlainText() + source.text())
         super().insertFromMimeData(source)
 
@@ -204,31 +247,43 @@ class SendButton(IconButton):
         self.setEnabled(mode in ("send", "stop"))
 
 
-class ContextMeter(QWidget):
-    """How much of what the model can read is used; a ring where the page is narrow."""
+class ContextMeter(QAbstractButton):
+    """How much of what the model can read is used, and by what; a ring where the page is narrow.
+    A click lists it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("context")
-        self._meter, self._ring = Meter(0, "accent", 48), Ring(0)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self._meter, self._ring = SegmentMeter(48), Ring(0)
         self._figures = Label("", SMALL, "muted")
         self._used = self._length = 0
         self._is_narrow = False
-        box("h", self._meter, self._ring, self._figures, spacing=6, into=self)
+        for part in (self._meter, self._ring, self._figures):
+            part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        box("h", self._meter, self._ring, self._figures, margins=(6, 4, 6, 4), spacing=6, into=self)
         self._ring.hide()
-        self.set_usage(0, 0)
+        self.set_state(ChatState())
 
-    def set_usage(self, used: int, length: int) -> None:
-        self._used, self._length = used, length
+    def set_state(self, state: ChatState) -> None:
+        """As it was counted last; without that, as the last answer left it."""
+        length, use = state.model.context_length, state.context
+        is_counted = use is not None and state.writing != "here"
+        self._used = use.total if use is not None and is_counted else state.context_used
+        self._length = length
         self.setVisible(length > 0)
-        share = min(1.0, used / length) if length else 0.0
+        share = min(1.0, self._used / length) if length else 0.0
         tone = tone_of(share)
-        self._meter.set_share(share, tone)
+        system = use.system if use is not None else 0
+        draft = state.draft_tokens if is_counted else 0
+        self._meter.set_segments(context_segments(system, self._used, draft, length))
         self._ring.set_share(share, tone)
         self._figures.set_role("muted" if tone == "accent" else tone)
-        words = f"{used:,} of {length:,} tokens that the model can read are used"
+        words = f"{self._used:,} of {length:,} tokens that the model can read are used"
+        if draft:
+            words += f", {draft:,} of them by what you are typing"
         self.setAccessibleName(words)
-        self.setToolTip(words)
+        self.setToolTip(f"{words}. Click for what fills it.")
         self._write()
 
     def set_narrow(self, is_narrow: bool) -> None:
@@ -243,6 +298,24 @@ class ContextMeter(QWidget):
             figures += f" / {short_count(self._length)}"
         self._figures.setText(figures)
 
+    def sizeHint(self) -> QSize:
+        return self.layout().sizeHint()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        draw, area = painter(self), QRectF(self.rect())
+        if self.underMouse() or self.isDown():
+            fill_round(draw, area, R_CONTROL, color("pressed" if self.isDown() else "hover"))
+        focus_ring(draw, self, area, R_CONTROL)
+
+
+def context_segments(system: int, used: int, draft: int, length: int) -> list[Segment]:
+    """System prompt, turns, what is typed; the rest is free."""
+    if not length:
+        return []
+    tone = tone_of(min(1.0, used / length))
+    turns = max(0, used - system - draft)
+    return [(system / length, "muted"), (turns / length, tone), (draft / length, "success")]
+
 
 class Composer(QWidget):
     sent = Signal(str)
@@ -252,6 +325,7 @@ class Composer(QWidget):
     edit_last_requested = Signal()
     notice_action = Signal(str)
     cancel_requested = Signal()
+    attach_requested = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -260,6 +334,9 @@ class Composer(QWidget):
         self.field = InputField()
         self.model_chip = Chip("model", "Choose a model", name="Choose a model (Ctrl+Shift+M)")
         self.model_chip.setObjectName("model")
+        self.attach_button = IconButton("attach", "Attach files (Ctrl+U)", 30, 18)
+        self.attach_button.setObjectName("attach")
+        self.tray = AttachmentTray()
         self.send_button = SendButton()
         self.meter = ContextMeter()
         self.progress = ModelCard()  # of an import, while the page shows a chat
@@ -276,6 +353,7 @@ class Composer(QWidget):
     def _build(self) -> None:
         bottom = box(
             "h",
+            self.attach_button,
             self.model_chip,
             "stretch",
             self.meter,
@@ -285,7 +363,7 @@ class Composer(QWidget):
             spacing=6,
         )
         self._card = _Card(self.field)
-        text = box("v", self.field, margins=(S3 - 1, 9, S3, 6))
+        text = box("v", self.tray, self.field, margins=(S3 - 1, 9, S3, 6))
         box("v", text, bottom, spacing=0, into=self._card)
         hints = box("h", self._hint, "stretch", self._warning, margins=(S3 + 2, 0, S3 + 2, 0))
         column = QWidget()
@@ -303,6 +381,7 @@ class Composer(QWidget):
         self.field.previous_requested.connect(self.edit_last_requested)
         self.field.textChanged.connect(self._on_text)
         self.send_button.clicked.connect(self._on_button)
+        self.attach_button.clicked.connect(self.attach_requested)
         self.model_chip.clicked.connect(self.model_menu_requested)
         self.progress.cancel_requested.connect(self.cancel_requested)
         self._flash.timeout.connect(self._calm)
@@ -321,7 +400,7 @@ class Composer(QWidget):
         self.model_chip.set_text(*_chip_words(state))
         tone = "muted" if model.device.upper() == "CPU" else "success"
         self.model_chip.set_badge((model.device.upper(), tone) if model.device else None)
-        self.meter.set_usage(state.context_used, model.context_length)
+        self.meter.set_state(state)
         self._update_button()
 
     @Slot(str)
@@ -371,7 +450,7 @@ class Composer(QWidget):
         if self._state.is_writing or not self._state.can_send:
             self._hint.set_role("accent")
             self._flash.start()
-        elif self.text().strip():
+        elif self._has_message():
             self.sent.emit(self.text())
 
     @Slot()
@@ -390,8 +469,18 @@ class Composer(QWidget):
     def _calm(self) -> None:
         self._hint.set_role("faint")
 
+    @Slot()
+    def look_at_files(self) -> None:
+        """The tray shows others now."""
+        self._update_button()
+
+    def _has_message(self) -> bool:
+        """Words or files, and no file that is still being read."""
+        states = [item.state for item in self.tray.items()]
+        return "reading" not in states and (bool(self.text().strip()) or "ready" in states)
+
     def _update_button(self) -> None:
-        mode = self._state.send_mode(has_text=bool(self.text().strip()))
+        mode = self._state.send_mode(has_text=self._has_message())
         if mode != self.send_button.mode:
             self.send_button.set_mode(mode)
 

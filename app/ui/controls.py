@@ -3,7 +3,7 @@
 from app.ui.buttons import Chip, IconButton, PushButton, Radio, Segmented, Switch, button
 from app.ui.containers import Flow, Panel, Popover, box
 from app.ui.labels import Badge, ElidedLabel, HLine, IconLabel, Label
-from app.ui.meters import Meter, Ring, Slider, paint_meter, tone_of
+from app.ui.meters import Meter, Ring, Segment, SegmentMeter, Slider, paint_meter, tone_of
 from app.ui.painting import (
     fill_round,
     focus_ring,
@@ -28,6 +28,8 @@ __all__ = [
     "PushButton",
     "Radio",
     "Ring",
+    "Segment",
+    "SegmentMeter",
     "Segmented",
     "Slider",
     "Switch",

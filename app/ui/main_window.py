@@ -26,8 +26,10 @@ from app.ui.chat_state import ChatState
 from app.ui.drop_target import DropTarget
 from app.ui.inspector import Inspector
 from app.ui.items import Notice
+from app.ui.joints.attachments import AttachmentJoint
 from app.ui.joints.branches import BranchesJoint
 from app.ui.joints.chats import ChatJoint
+from app.ui.joints.context import ContextJoint
 from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
@@ -82,8 +84,10 @@ class MainWindow(QMainWindow):
             self.models,
             self.view,
             BranchesJoint(self),
+            ContextJoint(self),
             HelpJoint(self),
             PaletteJoint(self),
+            AttachmentJoint(self),
             self.server,
         )
 

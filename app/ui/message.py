@@ -18,6 +18,7 @@ from app.ui.message_parts import (
     BranchSwitch,
     Disclosure,
     EditField,
+    MemoryLine,
     StateLine,
     header_words,
     thinking_words,
@@ -43,6 +44,7 @@ class MessageWidget(QWidget):
         super().__init__()
         self.item = Item(0, "user")
         self.editor: EditField | None = None
+        self.memory_line: MemoryLine | None = None
         self.is_busy = False
         self._is_active = False  # hovered, focused, or the focus is inside
         self._has_focus_inside = False
@@ -87,6 +89,17 @@ class MessageWidget(QWidget):
             if not body.isHidden() and body.y() <= y < body.y() + body.height():
                 return body, y - body.y()
         return None
+
+    def _place_memory_line(self, width: int) -> int:
+        """The line above the first message that the model reads; the height that it takes."""
+        if self.item.begins_memory and self.memory_line is None:
+            self.memory_line = MemoryLine()
+            self.memory_line.setParent(self)
+        if self.memory_line is None:
+            return 0
+        self.memory_line.setVisible(self.item.begins_memory)
+        self.memory_line.setGeometry(EDGE, EDGE, width, MemoryLine.HEIGHT)
+        return MemoryLine.HEIGHT + 6 if self.item.begins_memory else 0
 
     # ---- editing in place
     def begin_edit(self) -> None:
@@ -231,7 +244,7 @@ class AssistantMessage(MessageWidget):
         self.body.setVisible(is_read and (bool(item.text) or (item.is_writing and not item.status)))
 
     def place(self, width: int) -> int:
-        y = EDGE
+        y = EDGE + self._place_memory_line(width)
         if not self.header.isHidden():
             self.header.setGeometry(EDGE, y, width, 20)
             y += 26
@@ -322,9 +335,10 @@ class UserMessage(MessageWidget):
         self.branch.setVisible(is_read and self.item.branch is not None)
 
     def place(self, width: int) -> int:
+        top = EDGE + self._place_memory_line(width)
         if self.editor is not None:
-            self.editor.move(EDGE, EDGE)
-            height = self.editor.place(width) + 2 * EDGE
+            self.editor.move(EDGE, top)
+            height = self.editor.place(width) + top + EDGE
             self.setFixedSize(width + 2 * EDGE, height)
             return height
         most = int(width * self.WIDEST) - 2 * self.PAD_X
@@ -333,11 +347,11 @@ class UserMessage(MessageWidget):
         text_height = self.body.place(max(inner, 1))
         height = text_height + 2 * self.PAD_Y
         left = EDGE + width - inner - 2 * self.PAD_X
-        self._bubble = QRectF(left, EDGE, inner + 2 * self.PAD_X, height)
-        self.body.move(left + self.PAD_X, EDGE + self.PAD_Y + self.LEADING)
-        self._place_buttons(left, EDGE + height)
-        self.setFixedSize(width + 2 * EDGE, height + 2 * EDGE)
-        return height + 2 * EDGE
+        self._bubble = QRectF(left, top, inner + 2 * self.PAD_X, height)
+        self.body.move(left + self.PAD_X, top + self.PAD_Y + self.LEADING)
+        self._place_buttons(left, top + height)
+        self.setFixedSize(width + 2 * EDGE, height + top + EDGE)
+        return height + top + EDGE
 
     def _place_buttons(self, right: int, bottom: int) -> None:
         x, y = right - 8, bottom - 32

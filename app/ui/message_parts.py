@@ -74,6 +74,30 @@ def header_words(item: Item) -> str:
     return STATS_SEPARATOR.join(part for part in parts if part)
 
 
+class MemoryLine(QWidget):
+    """Above the first message that the model still reads."""
+
+    WORDS = "Memory begins here: what is above is no longer read, unless it is pinned"
+    HEIGHT = 30
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFixedHeight(self.HEIGHT)
+        self.setAccessibleName(self.WORDS)
+        self.setToolTip(self.WORDS)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        draw = painter(self)
+        draw.setFont(font(SMALL, 500))
+        words = "Memory begins here"
+        width = text_width(words, draw.font())
+        middle, left = self.height() / 2, (self.width() - width) / 2
+        draw.fillRect(QRectF(0, middle, left - 12, 1), color("control"))
+        draw.fillRect(QRectF(left + width + 12, middle, left - 12, 1), color("control"))
+        draw.setPen(color("muted"))
+        draw.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, words)
+
+
 def thinking_words(item: Item) -> str:
     if item.is_thinking:
         seconds = int(item.thought_seconds)

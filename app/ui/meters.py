@@ -1,5 +1,7 @@
 """Sliders and meters, painted from the theme."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QSlider, QWidget
@@ -119,6 +121,56 @@ def paint_meter(draw: QPainter, rect: QRectF, share: float, tone: str, second: f
     width = rect.width() * min(max(share, 0.0), 1.0)
     draw.drawRect(QRectF(rect.left() + taken, rect.top(), width, rect.height()))
     draw.restore()
+
+
+Segment = tuple[float, str]  # share of the whole, colour role
+
+
+def paint_segments(draw: QPainter, rect: QRectF, segments: Sequence[Segment]) -> None:
+    """What fills something, one part beside the other, with a hair of room between them."""
+    radius = rect.height() / 2
+    draw.setPen(Qt.PenStyle.NoPen)
+    draw.setBrush(color("pressed"))
+    draw.drawRoundedRect(rect, radius, radius)
+    track = QPainterPath()
+    track.addRoundedRect(rect, radius, radius)
+    draw.save()
+    draw.setClipPath(track)
+    left = rect.left()
+    for share, role in segments:
+        width = rect.width() * min(max(share, 0.0), 1.0)
+        draw.setBrush(color(role))
+        draw.drawRect(
+            QRectF(left, rect.top(), max(0.0, width - (1 if width > 2 else 0)), rect.height())
+        )
+        left += width
+    draw.restore()
+
+
+class SegmentMeter(QWidget):
+    """How full something is, and of what."""
+
+    def __init__(self, width: int | None = None, height: int = 4) -> None:
+        super().__init__()
+        self._segments: tuple[Segment, ...] = ()
+        self._thickness = height
+        self.setFixedHeight(max(height, 8))
+        if width:
+            self.setFixedWidth(width)
+        else:
+            self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_segments(self, segments: Sequence[Segment]) -> None:
+        if tuple(segments) != self._segments:
+            self._segments = tuple(segments)
+            self.update()
+
+    def segments(self) -> tuple[Segment, ...]:
+        return self._segments
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        top = (self.height() - self._thickness) / 2
+        paint_segments(painter(self), QRectF(0, top, self.width(), self._thickness), self._segments)
 
 
 class Ring(QWidget):

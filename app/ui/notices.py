@@ -32,6 +32,7 @@ def sentence(error: BaseException) -> str:
     """What a person reads of an error. A traceback goes to the log where it was not expected."""
     # Imported here: these bring the engine, which must not load before the first frame.
     try:
+        from app.chat.attachments import AttachmentError
         from app.convert.errors import ConvertError
         from app.engine.errors import EngineError
         from app.store.store import StoreError
@@ -40,7 +41,7 @@ def sentence(error: BaseException) -> str:
         log.error("Not expected", exc_info=error)
         return BUG
 
-    if isinstance(error, ConvertError | EngineError | StoreError):
+    if isinstance(error, AttachmentError | ConvertError | EngineError | StoreError):
         log.warning("%s: %s", type(error).__name__, error)
         return str(error)
     log.error("Not expected", exc_info=error)
@@ -107,18 +108,23 @@ def model_is_gone(path: str, used_instead: str) -> Notice:
     )
 
 
-def answer_failed(kind: str, message: str, *, written_tokens: int) -> Notice:
+def answer_failed(
+    kind: str, message: str, *, written_tokens: int, needed: int = 0, limit: int = 0
+) -> Notice:
     """`kind` as in app.chat.events.Failed. The text that was written is always kept."""
     kept = f" Writing stopped after {written_tokens:,} tokens, and they are kept." * bool(
         written_tokens
     )
     again = Way("Write again", "write-again")
     if kind == "context":
+        if needed > limit > 0:
+            over = needed - limit
+            message = f"It needs {needed:,} tokens, {over:,} more than fit into {limit:,}."
         return Notice(
             "warning",
             "This chat is as long as the model can read",
             f"{message}{kept} Everything stays here for you to read.",
-            (NEW_CHAT, CHOOSE_MODEL),
+            (NEW_CHAT, Way("Choose messages…", "choose-messages"), CHOOSE_MODEL),
         )
     if kind == "memory":
         return Notice(
@@ -135,7 +141,8 @@ def answer_failed(kind: str, message: str, *, written_tokens: int) -> Notice:
             (CHOOSE_MODEL, RELOAD),
         )
     if kind == "options":
-        return Notice("warning", "An option can't be used", f"{message}{kept}", (again,))
+        ways = (Way("Go to the options", "go-to-options"), again)
+        return Notice("warning", "An option can't be used", f"{message}{kept}", ways)
     if kind == "no model":
         return no_model()
     return Notice(
@@ -145,6 +152,11 @@ def answer_failed(kind: str, message: str, *, written_tokens: int) -> Notice:
         (again, OPEN_LOG),
         details=message if message != BUG else "",
     )
+
+
+def change_refused(message: str) -> Notice:
+    """An option that was changed while an answer is written, and that cannot act in it."""
+    return Notice("info", "Not in this answer", message, (Way("Close", "dismiss-notice"),))
 
 
 def message_not_saved(message: str) -> Notice:

@@ -13,6 +13,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.__main__ import Application
 from app.chat.events import (
+    Count,
+    Counted,
     Event,
     Failed,
     Finished,
@@ -25,7 +27,7 @@ from app.chat.events import (
     Request,
 )
 from app.chat.loop import EngineLoop
-from app.chat.messages import ModelInfo, Options, Stats
+from app.chat.messages import ContextUse, ModelInfo, Options, Stats
 from app.paths import Folders
 
 PATIENCE_MS = 20_000
@@ -57,9 +59,18 @@ class Thought:
 class Failure:
     message: str
     kind: str
+    needed: int = 0
+    limit: int = 0
 
 
-Step = str | Thought | Failure | Hold | Exception
+@dataclass(frozen=True)
+class Say:
+    """Any other event, made with the number of the request."""
+
+    event: Callable[[int], Event]
+
+
+Step = str | Thought | Failure | Say | Hold | Exception
 
 
 @dataclass
@@ -73,6 +84,7 @@ class FakeChatSession:
     requests: list[Request] = field(default_factory=list)
     live_options: list[Options] = field(default_factory=list)
     is_closed: bool = False
+    context_length: int = 2048
 
     def will_answer(self, *steps: Step) -> None:
         self.scripts.append(list(steps))
@@ -85,6 +97,8 @@ class FakeChatSession:
         self.requests.append(request)
         if isinstance(request, Load):
             return self._load(request, stop)
+        if isinstance(request, Count):
+            return self._count(request)
         assert isinstance(request, Reply)
         return self._reply(request, stop)
 
@@ -103,7 +117,19 @@ class FakeChatSession:
             yield Failed(request.request_id, self.load_failure, "model")
             return
         name = Path(request.path).name
-        yield Loaded(request.request_id, ModelInfo(request.path, name, "CPU", 2048, DEFAULTS))
+        model = ModelInfo(request.path, name, "CPU", self.context_length, DEFAULTS)
+        yield Loaded(request.request_id, model)
+        yield Finished(request.request_id)
+
+    def _count(self, request: Count) -> Iterator[Event]:
+        """A token is a word; what lies before `first` is left out unless it is pinned."""
+        turns = tuple(
+            len(message.text.split()) if place >= request.first or message.is_pinned else 0
+            for place, message in enumerate(request.messages)
+        )
+        system = len(request.options.system_prompt.split())
+        use = ContextUse(system, turns, system + sum(turns), self.context_length, request.first)
+        yield Counted(request.request_id, use)
         yield Finished(request.request_id)
 
     def _reply(self, request: Reply, stop: Any) -> Iterator[Event]:
@@ -122,8 +148,10 @@ class FakeChatSession:
                 step.wait(stop)
             elif isinstance(step, Exception):
                 raise step
+            elif isinstance(step, Say):
+                yield step.event(number)
             elif isinstance(step, Failure):
-                yield Failed(number, step.message, step.kind)
+                yield Failed(number, step.message, step.kind, step.needed, step.limit)
                 return
             else:
                 is_thought = isinstance(step, Thought)
@@ -152,6 +180,11 @@ def thought() -> type[Thought]:
 @pytest.fixture
 def failure() -> type[Failure]:
     return Failure
+
+
+@pytest.fixture
+def say() -> type[Say]:
+    return Say
 
 
 @pytest.fixture

@@ -1,0 +1,243 @@
+"""What the model remembers: seen, never silently cut, chosen by the person."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+
+from app.chat.events import Forgot, Notice, Trying
+from app.chat.messages import ContextUse, Message, Options
+from app.paths import Folders
+from app.ui import context_notices
+from app.ui.context_notices import Cut, cut_of, turns_of
+
+SHORT = 60
+
+
+@pytest.fixture
+def short(open_desk: Callable[..., Any], folders: Folders, session: Any) -> Any:
+    """A model that reads 60 words, and a chat with three turns of 15 words."""
+    session.context_length = SHORT
+    desk = open_desk(folders, session)
+    for number in range(3):
+        desk.session.will_answer("five words are in this")
+        desk.say(f"question {number} " + "word " * 8)
+        desk.until(lambda number=number: len(desk.session.replies) == number + 1)
+        desk.until_written()
+    return desk
+
+
+def words(count: int) -> str:
+    return " ".join(["long"] * count)
+
+
+def until_counted(desk: Any, total: int) -> None:
+    desk.until(lambda: desk.chat.state.context and desk.chat.state.context.total == total)
+
+
+def by_action(notice: Any) -> dict[str, str]:
+    return {way.action: way.text for way in notice.ways}
+
+
+def test_what_is_typed_is_counted_and_shown(short: Any) -> None:
+    until_counted(short, 45)
+    short.composer.field.setPlainText("four more words now")
+    until_counted(short, 49)
+    assert short.chat.state.draft_tokens == 4
+    meter = short.composer.meter
+    assert meter.accessibleName() == (
+        "49 of 60 tokens that the model can read are used, 4 of them by what you are typing"
+    )
+    shares = [round(share * SHORT) for share, _ in meter._meter.segments()]
+    assert shares == [0, 45, 4]
+    short.chat.change_options(replace(short.chat.options, system_prompt="be brief"))
+    until_counted(short, 51)
+    assert [round(share * SHORT) for share, _ in meter._meter.segments()] == [2, 45, 4]
+
+
+def test_a_message_that_does_not_fit_is_not_sent_and_said_by_how_much(short: Any) -> None:
+    short.say(words(30))
+    short.until(lambda: short.notice() is not None)
+    assert short.notice().title == context_notices.FULL
+    assert "75 tokens, 16 tokens more than fit into 60" in short.notice().text
+    assert by_action(short.notice()) == {
+        "forget-oldest": "Forget the oldest 6",
+        "continue-in-new-chat": "Continue in a new chat",
+        "choose-messages": "Choose messages…",
+    }
+    assert len(short.session.replies) == 3
+    assert short.composer.text() == words(30)
+
+
+def test_the_notice_goes_when_it_fits_again(short: Any) -> None:
+    short.composer.field.setPlainText(words(30))
+    short.until(lambda: short.notice() is not None)
+    short.composer.field.setPlainText(words(3))
+    short.until(lambda: short.notice() is None)
+
+
+def test_the_oldest_are_forgotten_and_a_line_says_where(short: Any) -> None:
+    short.say(words(20))
+    short.until(lambda: short.notice() is not None)
+    text = by_action(short.notice())["forget-oldest"]
+    assert text == "Forget the oldest 6"
+    short.window.act("forget-oldest")
+    short.until(lambda: len(short.session.replies) == 4)
+    short.until_written()
+    assert short.session.replies[-1].first == 6
+    marks = [item.begins_memory for item in short.page.transcript.items()]
+    assert marks == [False] * 6 + [True, False]
+    assert short.texts()[0].startswith("question 0")  # it stays to be read
+    assert short.notice() is None
+
+
+def test_memory_is_remembered_and_given_back(short: Any) -> None:
+    second = short.keys()[2]
+    short.page.transcript.action.emit(short.keys()[3], "begin-memory")
+    short.until(lambda: short.page.transcript.items()[2].begins_memory)
+    shown = short.chat.state.conversation_id
+    assert short.store.conversation(shown).memory_start == second
+    widget = short.page.transcript.live_widgets()[second]
+    assert widget.memory_line.isVisible()
+    assert short.window.actions_["remember_all"].isEnabled()
+    until_counted(short, 30)
+    short.window.actions_["remember_all"].trigger()
+    until_counted(short, 45)
+    assert not any(item.begins_memory for item in short.page.transcript.items())
+
+
+def test_a_pinned_turn_stays_in_memory(short: Any) -> None:
+    first = short.keys()[0]
+    short.page.transcript.action.emit(first, "pin")
+    short.until(lambda: short.page.transcript.items()[0].is_pinned)
+    short.say(words(20))
+    short.until(lambda: short.notice() is not None)
+    assert by_action(short.notice())["forget-oldest"] == "Forget the oldest 4"
+    short.window.act("forget-oldest")
+    short.until(lambda: len(short.session.replies) == 4)
+    short.until_written()
+    asked = short.session.replies[-1]
+    assert [message.is_pinned for message in asked.messages] == [True] + [False] * 6
+
+
+def test_the_policy_stop_does_not_offer_to_forget(short: Any) -> None:
+    short.chat.change_options(replace(short.chat.options, overflow="stop"))
+    short.say(words(30))
+    short.until(lambda: short.notice() is not None)
+    assert set(by_action(short.notice())) == {"continue-in-new-chat", "choose-messages"}
+    assert len(short.session.replies) == 3
+
+
+def test_the_policy_forget_says_so_before_and_after(short: Any, say: Any) -> None:
+    short.chat.change_options(replace(short.chat.options, overflow="forget"))
+    short.composer.field.setPlainText(words(20))
+    short.until(lambda: short.notice() is not None)
+    assert "send-anyway" in by_action(short.notice())
+    short.session.will_answer(say(lambda number: Forgot(number, 4, 30)), "Fine.")
+    short.window.act("send-anyway")
+    short.until(lambda: short.texts()[-1] == "Fine.")
+    short.until_written()
+    assert short.notice().title == "The model forgot the oldest 4 messages"
+    marks = [item.begins_memory for item in short.page.transcript.items()]
+    assert marks == [False] * 4 + [True] + [False] * 3
+    shown = short.chat.state.conversation_id
+    short.until(lambda: short.store.conversation(shown).memory_start == short.keys()[4])
+    short.say("And now?")
+    short.until(lambda: len(short.session.replies) == 5)
+    short.until_written()
+    assert short.session.replies[-1].first == 4
+
+
+def test_the_card_lists_what_fills_it_and_pins_turns(short: Any) -> None:
+    until_counted(short, 45)
+    short.composer.meter.click()
+    card = short.window.findChild(type(short.window).__mro__[0])  # none of that kind inside
+    assert card is None
+    joint = next(j for j in short.window.joints if type(j).__name__ == "ContextJoint")
+    card = joint.card
+    assert [fact[1:] for fact in card.facts] == [
+        ("System prompt", "0 tokens"),
+        ("Messages", "45 tokens"),
+        ("What you are typing", "0 tokens"),
+        ("Free for the answer", "15 tokens"),
+    ]
+    assert card.turns.count() == 3
+    card.turns.item(1).setCheckState(Qt.CheckState.Checked)
+    short.until(lambda: [i.is_pinned for i in short.page.transcript.items()].count(True) == 1)
+    assert short.page.transcript.items()[2].is_pinned
+    card.close()
+
+
+def test_beams_say_that_the_text_comes_at_the_end(desk: Any, say: Any, hold: Any) -> None:
+    desk.session.will_answer(say(lambda number: Trying(number, 4, 0)), hold, "Done.")
+    desk.say("Try")
+    desk.until(
+        lambda: (
+            desk.page.transcript.items()[-1].status == "Trying 4 answers, text appears at the end"
+        )
+    )
+    hold.release()
+    desk.until_written()
+    assert desk.texts()[-1] == "Done."
+
+
+def test_a_change_that_cannot_act_now_is_said(desk: Any, say: Any) -> None:
+    refused = "This change acts from the next answer on."
+    desk.session.will_answer("a", say(lambda number: Notice(number, refused)), "b")
+    desk.ask("Go")
+    assert desk.notice().text == refused
+    desk.window.act("dismiss-notice")
+    assert desk.notice() is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "needed", "words"),
+    [
+        ("context", 2100, "needs 2,100 tokens, 52 more than fit into 2,048"),
+        ("options", 0, "Top-k must be whole."),
+    ],
+)
+def test_failures_say_what_is_wrong(
+    desk: Any, failure: Any, kind: str, needed: int, words: str
+) -> None:
+    desk.session.will_answer(failure("Top-k must be whole.", kind, needed, 2048))
+    desk.say("Go")
+    desk.until(lambda: desk.notice() is not None)
+    desk.until_written()
+    assert words in desk.notice().text
+    assert desk.composer.text() == "Go"
+
+
+def test_the_cut_is_the_engines(short: Any) -> None:
+    """What the window offers to forget fits, by the very rules of the engine."""
+    from app.chat.context import is_remembered
+
+    roles = ("user", "assistant") * 6 + ("user",)
+    messages = [Message.of(role, "x") for role in roles]
+    turns = tuple([10] * len(roles))
+    use = ContextUse(0, turns, sum(turns), 100)
+    cut = cut_of(messages, use)
+    assert cut == Cut(8, 8)
+    kept = is_remembered(messages, cut.first)
+    assert sum(tokens for tokens, is_kept in zip(turns, kept, strict=True) if is_kept) == 50
+    assert turns_of(messages)[-1] == range(12, 13)
+
+
+def test_the_files_of_a_message_reach_the_model(desk: Any) -> None:
+    from app.chat.conversations import to_message
+    from app.store.records import PartRecord
+
+    chat = desk.store.create_conversation("Files")
+    file = PartRecord("file", "a = 1", {"name": "code.py", "size_bytes": 5, "tokens": 3})
+    desk.store.add_user_message(chat, None, (file, PartRecord("text", "What is a?")))
+    desk.chat.open_chat(chat)
+    text = to_message(desk.store.messages(chat)[0]).text
+    assert text == "File: code.py\n```\na = 1\n```\n\nWhat is a?"
+    shown = desk.page.transcript.items()[0]
+    assert shown.text == "What is a?"
+    assert [(a.name, a.size, a.note) for a in shown.attachments] == [
+        ("code.py", "5 bytes", "3 tokens")
+    ]
+    assert Options().overflow == "ask"
