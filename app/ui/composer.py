@@ -164,6 +164,11 @@ class InputField(QPlainTextEdit):
         self._wrap(self.toPlainText() + source.text())
         super().insertFromMimeData(source)
 
+    def insertPlainText(self, text: str) -> None:
+        if len(text) > 1:
+            self._wrap(self.toPlainText() + text)
+        super().insertPlainText(text)
+
     def _wrap(self, text: str) -> None:
         """Qt looks for the start of a word anew on each of its lines: one of a megabyte would
         hold up the window for minutes."""

@@ -11,7 +11,8 @@ from app.ui.drops import verdict
 class DropTarget(QObject):
     """Watches `window`, covers `page`. `is_open` False: nothing is taken now."""
 
-    dropped = Signal(str)
+    dropped = Signal(str)  # a model
+    attached = Signal(list)  # files for the message
 
     def __init__(self, window: QWidget, page: QWidget) -> None:
         super().__init__(window)
@@ -35,7 +36,8 @@ class DropTarget(QObject):
         if not files or not self.is_open:
             return False
         found = verdict(files)
-        self.veil.set_words(found.title, found.text, is_welcome=found.path is not None)
+        is_welcome = found.path is not None or bool(found.files)
+        self.veil.set_words(found.title, found.text, is_welcome=is_welcome)
         self.veil.setGeometry(self._page.rect())
         self.veil.show()
         self.veil.raise_()
@@ -48,6 +50,9 @@ class DropTarget(QObject):
         if found.path is not None:
             event.acceptProposedAction()
             self.dropped.emit(found.path)
+        elif found.files:
+            event.acceptProposedAction()
+            self.attached.emit(list(found.files))
         return True
 
 

@@ -9,16 +9,17 @@ CONFIG = "genai_config.json"
 
 @dataclass(frozen=True)
 class Verdict:
-    """`path` is what would be opened; None: nothing, and `text` says why."""
+    """`path` is what would be opened, `files` what would be attached; neither: `text` says why."""
 
     path: str | None
     title: str
     text: str
+    files: tuple[str, ...] = ()
 
 
 def verdict(paths: Sequence[str]) -> Verdict:
     if len(paths) > 1:
-        return Verdict(None, "One model at a time", "Drop a single model file or folder.")
+        return _several([Path(path) for path in paths])
     path = Path(paths[0]) if paths else Path()
     if path.suffix.lower() == ".gguf":
         return Verdict(
@@ -31,8 +32,22 @@ def verdict(paths: Sequence[str]) -> Verdict:
         return Verdict(str(folder), f"Add {folder.name}", "It is copied into the models folder.")
     if path.is_dir():
         return Verdict(None, f"{path.name} is not a model", f"The folder has no {CONFIG}.")
+    if not path.is_file():
+        return Verdict(None, f"{path.name} can't be opened here", "It is no file on this computer.")
     return Verdict(
-        None,
-        f"{path.name} can't be opened here",
-        f"Drop a GGUF file, or a folder with a {CONFIG}.",
+        None, f"Attach {path.name}", "It goes along with your next message.", (str(path),)
     )
+
+
+def _several(paths: Sequence[Path]) -> Verdict:
+    if any(_is_model(path) for path in paths):
+        return Verdict(None, "One model at a time", "Drop a single model file or folder.")
+    files = tuple(str(path) for path in paths if path.is_file())
+    if not files:
+        return Verdict(None, "Folders can't be attached", "Drop the files in them.")
+    words = "They go along with your next message."
+    return Verdict(None, f"Attach {len(files)} file{'s' * (len(files) != 1)}", words, files)
+
+
+def _is_model(path: Path) -> bool:
+    return path.suffix.lower() in (".gguf", ".onnx") or (path / CONFIG).is_file()
