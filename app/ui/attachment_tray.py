@@ -35,7 +35,8 @@ class _Face(QAbstractButton):
     def __init__(self, item: TrayItem) -> None:
         super().__init__()
         self._item = item
-        self.setText(_short(item.name))
+        # A reason names the file itself.
+        self.setText("" if item.state == "failed" else _short(item.name))
         self.setFixedHeight(HEIGHT)
         self.setEnabled(item.state == "ready")
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -48,7 +49,7 @@ class _Face(QAbstractButton):
 
     def sizeHint(self) -> QSize:
         words = text_width(self.text(), font(SMALL, 500)) + text_width(self._facts(), font(SMALL))
-        return QSize(min(8 + 16 + 6 + words + 14, theme.u(520)), HEIGHT)
+        return QSize(min(30 + words + 8 + 10, theme.u(520)), HEIGHT)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         draw = painter(self)
@@ -64,7 +65,8 @@ class _Face(QAbstractButton):
         draw.setFont(font(SMALL, 500))
         draw.setPen(color("text"))
         draw.drawText(text, vertical, self.text())
-        text.setLeft(text.left() + text_width(self.text(), draw.font()) + 8)
+        if self.text():
+            text.setLeft(text.left() + text_width(self.text(), draw.font()) + 8)
         draw.setFont(font(SMALL))
         draw.setPen(color(tone))
         facts = draw.fontMetrics().elidedText(
@@ -107,6 +109,7 @@ class AttachmentTray(QWidget):
         super().__init__()
         self.setObjectName("attachments")
         self._flow = Flow()
+        self._flow.setContentsMargins(0, 0, 0, 4)
         self.setLayout(self._flow)
         self._items: tuple[TrayItem, ...] = ()
         self.hide()
