@@ -4,7 +4,7 @@ Arrays in, arrays out. Imports nothing else of app and could be published alone.
 """
 
 from app.engine.adapters import Adapters
-from app.engine.config import Config
+from app.engine.config_file import Config
 from app.engine.devices import (
     get_current_gpu_device_id,
     is_cuda_available,

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.engine import graph
-from app.engine.config import Config, Configuration, ModelConfig
+from app.engine.config import Configuration, ModelConfig
+from app.engine.config_file import Config
 from app.engine.errors import EngineError, ModelError
 from app.engine.session import BFLOAT16, FLOAT, FLOAT16, Session
 from app.engine.slots import Slot, find_slots

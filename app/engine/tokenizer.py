@@ -16,7 +16,8 @@ import tokenizers
 from numpy.typing import ArrayLike, NDArray
 
 from app.engine import chat_template
-from app.engine.config import Config, Configuration
+from app.engine.config import Configuration
+from app.engine.config_file import Config
 from app.engine.errors import EngineError, ModelError
 from app.engine.model import Model
 from app.engine.tensors import Tensor
