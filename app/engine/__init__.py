@@ -28,6 +28,7 @@ from app.engine.log import set_log_callback, set_log_options
 from app.engine.model import Model
 from app.engine.params import GeneratorParams
 from app.engine.stop import Stop
+from app.engine.telemetry import disable_telemetry_events, enable_telemetry_events
 from app.engine.tensors import NamedTensors, Tensor
 from app.engine.tokenizer import Tokenizer, TokenizerStream
 
@@ -47,6 +48,8 @@ __all__ = [
     "Tensor",
     "Tokenizer",
     "TokenizerStream",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "get_current_gpu_device_id",
     "is_cuda_available",
     "is_dml_available",

@@ -38,7 +38,7 @@ class Decoder:
         self._cache_names = {name for slot in model.slots for name in (slot.past, slot.present)}
         self._logits_name = config.decoder.outputs["logits"]
         outside = self._cache_names | {self._logits_name, graph.POSITIONS}
-        passed = {config.decoder.inputs["inputs_embeds"]}
+        passed = {config.decoder.inputs[word] for word in ("inputs_embeds", "hidden_states")}
         self._stages: list[Stage] = []
         for part in model.parts:
             feeds = self._feeds.make(part.session.inputs)

@@ -20,7 +20,7 @@ from typing import Any
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 
-from app.engine.config import Provider
+from app.engine.config import DeviceFilter, Provider
 from app.engine.errors import EngineError, ModelError
 
 log = logging.getLogger(__name__)
@@ -55,13 +55,22 @@ def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any] | No
         if why_not:
             log.warning("%s is not used: %s", provider.name, why_not)
         elif provider.name == "webgpu":
-            options.add_provider_for_devices(_webgpu_devices(), dict(provider.options))
-            return None
+            fitting = [d for d in _webgpu_devices() if _fits(provider, d.device)]
+            if fitting:
+                options.add_provider_for_devices(fitting, dict(provider.options))
+                return None
+            log.warning("webgpu is not used: no device is of the kind that was asked for")
         else:
+            if provider.device != DeviceFilter():
+                log.warning("%s takes its device by set_current_gpu_device_id", provider.name)
             _load_cuda()
             options_given = {"device_id": str(_current_gpu), **provider.options}
             chosen.append((_NAMES[provider.name], options_given))
     return [*chosen, CPU]
+
+
+def _fits(provider: Provider, device: Any) -> bool:
+    return provider.device.fits(device.type.name.lower(), device.device_id, device.vendor_id)
 
 
 def check(session: Any, providers: Sequence[Provider]) -> str:

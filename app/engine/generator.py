@@ -400,6 +400,10 @@ class Generator:
             raise TypeError(f"set_model_input takes a numpy array, not {type(value).__name__}.")
         self._open().give(str(name), value)
 
+    def set_hidden_states(self, states: Array) -> None:
+        """For the next run only, where the graph reads another model's states beside tokens."""
+        self.set_model_input(self._model_config.decoder.inputs["hidden_states"], states)
+
     def set_inputs(self, tensors: NamedTensors) -> None:
         """Give several inputs at once; `input_ids` among them is appended last."""
         if not isinstance(tensors, NamedTensors):
@@ -414,12 +418,14 @@ class Generator:
     def set_active_adapter(self, adapters: Adapters, name: "str | Sequence[str] | None") -> None:
         """Use this adapter from the next run on in place of those before; None: no adapter.
 
-        A list stacks: parameters of all, and where two have the same one, the later one's. What
-        was read before stays as it was read.
+        A list stacks: the model then works with the sum of what each adds. What was read before
+        stays as it was read.
         """
         if not isinstance(adapters, Adapters):
             raise TypeError(f"set_active_adapter takes Adapters, not {type(adapters).__name__}.")
         names = [] if name is None else [name] if isinstance(name, str) else list(name)
+        if not all(isinstance(one, str) for one in names):
+            raise TypeError(f"An adapter is named by text, or by a list of it, not {name!r:.40}.")
         parameters = adapters.parameters(names)
         self._open().set_parameters(parameters)
         self._return_adapters()
