@@ -11,7 +11,7 @@ import numpy as np
 from app.engine.errors import EngineError
 from app.engine.feeds import Feed, Span
 from app.engine.model import Part
-from app.engine.session import Array, element_type_of, host_tensor
+from app.engine.session import BFLOAT16, Array, TensorInfo, element_type_of, host_tensor
 from app.engine.stop import Stop
 
 
@@ -47,12 +47,8 @@ class Stage:
     def give(self, name: str, array: Array) -> None:
         """An input's value from outside: kept, or for the next run if it changes at each."""
         info = self.session.inputs.get(name) or self.session.overridable[name]
-        if element_type_of(array) != info.element_type:
-            raise EngineError(
-                f"The input {name} takes {np.dtype(info.numpy_type)}, not {array.dtype}."
-            )
         _check_shape(name, array.shape, info.shape)
-        copy = np.array(array, order="C", copy=True)
+        copy = _converted(name, array, info)
         (self._given_once if name in self._once else self._given)[name] = copy
         self.is_stale = True
 
@@ -109,6 +105,23 @@ class Stage:
             return {}
         found = zip(self._free, self.binding.get_outputs(), strict=False)
         return {self.part.renamed.get(name, name): tensor for name, tensor in found}
+
+
+def _converted(name: str, array: Array, info: TensorInfo) -> Array:
+    """A copy as the graph's type: whole numbers of another size if they fit, floats as floats."""
+    wanted = np.dtype(info.numpy_type)
+    if element_type_of(array) == info.element_type:
+        return np.array(array, order="C", copy=True)
+    if info.element_type == BFLOAT16:
+        raise EngineError(f"The input {name} takes bfloat16, which no numpy array holds.")
+    kinds = (array.dtype.kind, wanted.kind)
+    if not set(kinds) <= set("iu") and kinds != ("f", "f"):
+        raise EngineError(f"The input {name} takes {wanted}, not {array.dtype}.")
+    with np.errstate(over="ignore"):
+        copy = np.array(array.astype(wanted), order="C")
+    if "f" not in kinds and not np.array_equal(copy, array):
+        raise EngineError(f"The input {name} takes {wanted}; a number is too large for that.")
+    return copy
 
 
 def _check_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:
