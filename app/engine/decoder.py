@@ -47,6 +47,12 @@ class Decoder:
                 passed |= {part.renamed.get(name, name) for name in part.session.outputs}
         self._head = next(s for s in self._stages if self._logits_name in s.session.outputs)
         self._logits_info = self._head.session.outputs[self._logits_name]
+        names = config.decoder.inputs
+        self._limits = {
+            names["input_ids"]: self._vocab_size,
+            names["position_ids"]: config.context_length,
+            names["attention_mask"]: 2,
+        }
         self._wanted = {name for stage in self._stages for name in stage.session.inputs}
         self._passed: dict[str, Any] = {}  # what stages gave that run only once a text
         self._last_passed: dict[str, Any] = {}
@@ -199,8 +205,15 @@ class Decoder:
         ]
         if is_ours or not takers:
             raise EngineError(f"The model has no input named {name!r} that can be set.")
+        self._check_numbers(name, array)
         for stage in takers:
             stage.give(name, array)
+
+    def _check_numbers(self, name: str, array: Array) -> None:
+        """Ids, positions and masks in range: not every provider looks before it reads."""
+        limit = self._limits.get(name)
+        if limit is not None and ((array < 0) | (array >= limit)).any():
+            raise EngineError(f"The input {name} takes numbers from 0 to {limit - 1}.")
 
     def give_to(self, part: str, name: str, array: Array) -> None:
         """To one graph only, as the type that it takes; it may have no such input."""

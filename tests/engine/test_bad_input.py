@@ -413,6 +413,11 @@ def test_there_is_nothing_before_the_first_token(open_model, generator_for):
         ("attention_mask", np.ones(2, np.int64)),
         ("attention_mask", np.full((1, 2), 2**63, np.uint64)),
         ("attention_mask", np.array([["a", "b"]])),
+        ("attention_mask", np.array([[0, 2]])),
+        ("attention_mask", np.array([[0, -1]])),
+        ("position_ids", np.array([[0, 256]])),
+        ("position_ids", np.array([[-1, 0]])),
+        ("input_ids", np.array([[512, 0]])),
         ("lora_A", np.zeros((32, 4), np.int64)),
         ("attention_mask", [[1, 1]]),
         ("lora_A", np.zeros((3, 4), np.float32)),
@@ -425,10 +430,14 @@ def test_wrong_model_inputs(open_model, generator_for, name, value):
         generator_for(open_model("tiny-llama")).set_model_input(name, value)
 
 
-def test_a_mask_of_a_wrong_length_fails_once_and_is_forgotten(open_model, generator_for):
+@pytest.mark.parametrize("name", ["attention_mask", "input_ids", "position_ids"])
+@pytest.mark.parametrize("shape", [(1, 9), (1, 1), (2, 2), (1, 0)])
+def test_an_input_of_a_wrong_length_fails_once_and_is_forgotten(
+    open_model, generator_for, name, shape
+):
     generator = generator_for(open_model("tiny-llama"))
-    generator.set_model_input("attention_mask", np.ones((1, 9), np.int64))
-    with pytest.raises(og.EngineError):
+    generator.set_model_input(name, np.ones(shape, np.int64))
+    with pytest.raises(og.EngineError, match=rf"{name} takes the shape \[1, 2\]"):
         generator.append_tokens([40, 41])
     assert generator.token_count() == 0
     generator.append_tokens([40, 41])
