@@ -57,7 +57,7 @@ class Stage:
         given_once, self._given_once = self._given_once, {}
         values = {name: feed(span) for name, feed in self.feeds.items()}
         if self._given or given_once:
-            for name, array in given_once.items():
+            for name, array in given_once.items() if not self.part.runs_once else ():
                 _check_run_shape(name, array, values.get(name))
             values.update(self._given)
             values.update(given_once)
