@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from app.engine.errors import EngineError, ModelError
+from app.engine.errors import EngineError, ModelError, shown
 from app.engine.model import Model
 from app.engine.session import RUN_ERRORS, TensorInfo, host_tensor, to_numpy
 
@@ -42,7 +42,7 @@ class Adapters:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"An adapter is loaded from a path, not {type(path).__name__}.")
         if name in self._loaded:
-            raise EngineError(f"An adapter named {name!r} is already loaded.")
+            raise EngineError(f"An adapter named {shown(name)} is already loaded.")
         file = Path(path)
         parameters = _read(file)
         for parameter, tensor in parameters.items():
@@ -53,7 +53,7 @@ class Adapters:
     def unload(self, name: str) -> None:
         self.parameters([name])
         if len(self._users[name]):
-            raise EngineError(f"The adapter {name!r} is still in use by a generator.")
+            raise EngineError(f"The adapter {shown(name)} is still in use by a generator.")
         del self._loaded[name], self._users[name]
 
     def parameters(self, names: Sequence[str]) -> Parameters:
@@ -62,7 +62,7 @@ class Adapters:
         for name in dict.fromkeys(names):
             if name not in self._loaded:
                 known = ", ".join(map(repr, self._loaded)) or "none"
-                raise EngineError(f"There is no adapter {name!r}; loaded: {known}.")
+                raise EngineError(f"There is no adapter {shown(name)}; loaded: {known}.")
             for parameter in self._loaded[name]:
                 found.setdefault(parameter, []).append(name)
         return {
@@ -90,7 +90,7 @@ class Adapters:
         for name in having:
             rank = self._loaded[name][parameter].shape()[axis]
             if rank != self._loaded[name][other].shape()[other_axis]:
-                raise EngineError(f"{parameter} and {other} of {name!r} differ in rank.")
+                raise EngineError(f"{parameter} and {other} of {shown(name)} differ in rank.")
         parts = [to_numpy(self._loaded[name][parameter]) for name in having]
         joined = np.concatenate(parts, axis=axis)
         return host_tensor(joined, self._inputs[parameter].element_type)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 from app.engine.speculative import SpeculativeOptions
 
 Kind = Literal["int", "float", "bool"]
@@ -57,7 +57,7 @@ class DeviceFilter:
     def __post_init__(self) -> None:
         kind = self.kind.lower() if isinstance(self.kind, str) else self.kind
         if kind not in ("cpu", "gpu", "npu", None):
-            raise EngineError(f"A hardware device type is cpu, gpu or npu, not {self.kind!r}.")
+            raise EngineError(f"A hardware device type is cpu, gpu or npu, not {shown(self.kind)}.")
         object.__setattr__(self, "kind", kind)
         for name in ("device_id", "vendor_id"):
             number = getattr(self, name)
@@ -75,7 +75,7 @@ def _hardware_number(name: str, number: object) -> int:
     except TypeError:
         plain = -1
     if isinstance(number, bool) or not 0 <= plain < 2**32:
-        raise EngineError(f"A hardware {name} is a whole number from 0 on, not {number!r:.40}.")
+        raise EngineError(f"A hardware {name} is a whole number from 0 on, not {shown(number)}.")
     return plain
 
 
@@ -168,7 +168,7 @@ def provider_word(name: str) -> str:
     word = name.lower().removesuffix("executionprovider")
     if word not in PROVIDER_WORDS:
         raise EngineError(
-            f"Unknown provider name {name!r:.40}; known are {', '.join(PROVIDER_WORDS)}."
+            f"Unknown provider name {shown(name)}; known are {', '.join(PROVIDER_WORDS)}."
         )
     return word
 
@@ -179,16 +179,16 @@ def coerce_option(name: str, value: object) -> Any:
     plain: Any = value.item() if hasattr(value, "item") and not hasattr(value, "__len__") else value
     if kind == "bool":
         if not isinstance(plain, bool):
-            raise TypeError(f"{name} must be True or False, not {value!r}.")
+            raise TypeError(f"{name} must be True or False, not {shown(value)}.")
         return plain
     if isinstance(plain, bool) or not isinstance(plain, (int, float)):
-        raise TypeError(f"{name} must be a number, not {value!r}.")
+        raise TypeError(f"{name} must be a number, not {shown(value)}.")
     if isinstance(plain, int) and abs(plain) >= 2**31:
-        raise EngineError(f"{name} is out of range: {value!r:.40}.")
+        raise EngineError(f"{name} is out of range: {shown(value)}.")
     if kind == "float":
         return float(plain)
     if isinstance(plain, float):
         if not plain.is_integer():
-            raise EngineError(f"{name} must be a whole number, not {value!r}.")
+            raise EngineError(f"{name} must be a whole number, not {shown(value)}.")
         return coerce_option(name, int(plain))
     return plain

@@ -23,7 +23,7 @@ from app.engine.config import (
     coerce_option,
     provider_word,
 )
-from app.engine.errors import EngineError, ModelError
+from app.engine.errors import EngineError, ModelError, shown
 from app.engine.speculative import SpeculativeOptions
 
 CONFIG_NAME = "genai_config.json"
@@ -138,7 +138,7 @@ def read_providers(document: dict[str, Any]) -> list[Provider]:
     for entry in entries:
         for name, options in entry.items():
             if not isinstance(options, dict | None):
-                raise ModelError(f"{CONFIG_NAME}: the options of {name!r} must be an object.")
+                raise ModelError(f"{CONFIG_NAME}: the options of {shown(name)} must be an object.")
             chosen = {k: str(v) for k, v in (options or {}).items() if not isinstance(v, dict)}
             try:
                 device = _read_filter((options or {}).get(FILTER_NAME) or {})
@@ -166,7 +166,9 @@ class _Reader:
 
     def fail(self, name: str, expected: str) -> ModelError:
         value = self._values.get(name)
-        return ModelError(f"{CONFIG_NAME}: {self._where}.{name} must be {expected}, not {value!r}.")
+        return ModelError(
+            f"{CONFIG_NAME}: {self._where}.{name} must be {expected}, not {shown(value)}."
+        )
 
     def whole(self, name: str, default: int = 0, *, least: int | None = None) -> int:
         value = self._values.get(name, default)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.engine import graph, log
 from app.engine.cache import Rows, make_cache
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 from app.engine.feeds import Feeds, Span, Tokens
 from app.engine.model import Model
 from app.engine.session import BFLOAT16, FLOAT, Array, TensorInfo, host_tensor, to_numpy, widen
@@ -204,7 +204,7 @@ class Decoder:
             if name in stage.session.inputs or name in stage.session.overridable
         ]
         if is_ours or not takers:
-            raise EngineError(f"The model has no input named {name!r} that can be set.")
+            raise EngineError(f"The model has no input named {shown(name)} that can be set.")
         self._check_numbers(name, array)
         for stage in takers:
             stage.give(name, array)

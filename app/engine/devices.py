@@ -21,7 +21,7 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from app.engine.config import DeviceFilter, Provider
-from app.engine.errors import EngineError, ModelError
+from app.engine.errors import EngineError, ModelError, shown
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def set_current_gpu_device_id(number: int) -> None:
     """The CUDA device of models opened from now on, unless their options name another."""
     global _current_gpu
     if isinstance(number, bool) or operator.index(number) < 0:
-        raise EngineError(f"A device number is 0 or more, not {number!r}.")
+        raise EngineError(f"A device number is 0 or more, not {shown(number)}.")
     _current_gpu = operator.index(number)
 
 
@@ -179,7 +179,7 @@ def unregister_execution_provider_library(name: str) -> None:
     try:
         onnxruntime.unregister_execution_provider_library(str(name))
     except RUNTIME_ERRORS as error:
-        raise EngineError(f"No provider library was registered as {name!r}.") from error
+        raise EngineError(f"No provider library was registered as {shown(name)}.") from error
 
 
 def physical_cores() -> int:

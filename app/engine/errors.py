@@ -3,6 +3,16 @@
 Anything else that leaves the engine is a bug and keeps its traceback.
 """
 
+import reprlib
+
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = 60
+
+
+def shown(value: object) -> str:
+    """What was received, for the text of an error: one line, however large it is."""
+    return " ".join(_repr.repr(value).split())
+
 
 class EngineError(RuntimeError):
     """The engine cannot do what was asked; the text says what to change."""

@@ -18,7 +18,7 @@ from app.engine.arguments import checked_logits, checked_tokens
 from app.engine.beam import BeamSearch
 from app.engine.decoder import Decoder, Logits
 from app.engine.encoder_decoder import Translator, make_decoder
-from app.engine.errors import ContextFullError, EngineError, Stopped
+from app.engine.errors import ContextFullError, EngineError, Stopped, shown
 from app.engine.feeds import Tokens
 from app.engine.guidance import Guidance
 from app.engine.log import note
@@ -425,7 +425,7 @@ class Generator:
             raise TypeError(f"set_active_adapter takes Adapters, not {type(adapters).__name__}.")
         names = [] if name is None else [name] if isinstance(name, str) else list(name)
         if not all(isinstance(one, str) for one in names):
-            raise TypeError(f"An adapter is named by text, or by a list of it, not {name!r:.40}.")
+            raise TypeError(f"An adapter is named by text, or by a list of it, not {shown(name)}.")
         parameters = adapters.parameters(names)
         self._open().set_parameters(parameters)
         self._return_adapters()
@@ -469,7 +469,7 @@ class Generator:
             self._apply_run_entries()
             return
         if value not in ("0", "1"):
-            raise EngineError(f'terminate_session must be "0" or "1", not {value!r}.')
+            raise EngineError(f'terminate_session must be "0" or "1", not {shown(value)}.')
         self._terminated = value == "1"
         self._stop.run_options.terminate = self._terminated or self._stop.is_set()
 

@@ -15,7 +15,7 @@ import llguidance.numpy
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.errors import EngineError, ModelError
+from app.engine.errors import EngineError, ModelError, shown
 from app.engine.model import Model
 
 Tokens = NDArray[np.int32]
@@ -39,7 +39,7 @@ class GuidanceOptions:
 
     def __post_init__(self) -> None:
         if self.kind not in _GRAMMARS:
-            raise EngineError(f"Guidance is one of {', '.join(_GRAMMARS)}, not {self.kind!r}.")
+            raise EngineError(f"Guidance is one of {', '.join(_GRAMMARS)}, not {shown(self.kind)}.")
         if not isinstance(self.data, str) or not self.data.strip():
             raise EngineError(f"The {self.kind} for guidance is empty.")
 

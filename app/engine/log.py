@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 
 _logger = logging.getLogger("app.engine")
 _SWITCHES = {
@@ -33,12 +33,12 @@ def set_log_options(**options: Any) -> None:
     for name, value in options.items():
         if name == "filename":
             if not isinstance(value, (str, os.PathLike)):
-                raise TypeError(f"The log option filename must be a path, not {value!r}.")
+                raise TypeError(f"The log option filename must be a path, not {shown(value)}.")
         elif name not in _SWITCHES:
             known = sorted({*_SWITCHES, "filename"})
-            raise EngineError(f"Unknown log option {name!r}; known are {', '.join(known)}.")
+            raise EngineError(f"Unknown log option {shown(name)}; known are {', '.join(known)}.")
         elif not isinstance(value, bool):
-            raise TypeError(f"The log option {name} must be True or False, not {value!r}.")
+            raise TypeError(f"The log option {name} must be True or False, not {shown(value)}.")
     if "filename" in options:
         chosen = options.pop("filename")
         _file = _opened(Path(chosen)) if str(chosen) else None

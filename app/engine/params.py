@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.engine import speculative
 from app.engine.config import Configuration, SearchOptions, coerce_option
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 from app.engine.guidance import GuidanceOptions
 from app.engine.select import Preferences
 from app.engine.speculative import SpeculativeOptions
@@ -81,6 +81,8 @@ class GeneratorParams:
 
 
 def checked_bias(bias: Mapping[int, float], vocab_size: int) -> dict[int, float]:
+    if not isinstance(bias, Mapping):
+        raise TypeError(f"A logit bias is a dict of token and number, not {shown(bias)}.")
     ids = checked_ids(bias, vocab_size)
     values = [float(value) for value in bias.values()]
     if not all(map(math.isfinite, values)):
@@ -101,7 +103,7 @@ def changed(options: SearchOptions, values: dict[str, Any]) -> SearchOptions:
     known = asdict(options)
     for name in values:
         if name not in known:
-            raise EngineError(f"Unknown search option {name!r}; known are {', '.join(known)}.")
+            raise EngineError(f"Unknown search option {shown(name)}; known are {', '.join(known)}.")
     return replace(options, **{name: coerce_option(name, v) for name, v in values.items()})
 
 
@@ -131,11 +133,11 @@ def _check_beams(options: SearchOptions, vocab_size: int) -> None:
     if vocab_size < 2:
         raise EngineError("Beam search needs a vocabulary of at least 2 tokens.")
     if not math.isfinite(options.length_penalty):
-        raise EngineError(f"length_penalty must be a number, not {options.length_penalty!r}.")
+        raise EngineError(f"length_penalty must be a number, not {shown(options.length_penalty)}.")
 
 
 def _within(options: SearchOptions, name: str, least: float, most: float, named: str = "") -> None:
     value = getattr(options, name)
     if not least <= value <= most:
         limit = f"{most} ({named})" if named else f"{most}"
-        raise EngineError(f"{name} must be between {least} and {limit}, not {value!r}.")
+        raise EngineError(f"{name} must be between {least} and {limit}, not {shown(value)}.")

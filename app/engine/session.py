@@ -19,7 +19,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from app.engine import devices, graph
 from app.engine.config import Provider
-from app.engine.errors import EngineError, ModelError, OutOfMemoryError, Stopped
+from app.engine.errors import EngineError, ModelError, OutOfMemoryError, Stopped, shown
 from app.engine.stop import Stop
 
 log = logging.getLogger(__name__)
@@ -306,12 +306,14 @@ def _session_options(values: Mapping[str, Any]) -> Any:
         if name in _TYPED:
             attribute, kind = _TYPED[name]
             if not isinstance(value, kind):
-                raise ModelError(f"session_options.{name} must be {kind.__name__}, not {value!r}.")
+                raise ModelError(
+                    f"session_options.{name} must be {kind.__name__}, not {shown(value)}."
+                )
             with _refused(name, value):
                 setattr(options, attribute, value)
         elif name == "graph_optimization_level":
             if str(value) not in _OPTIMIZATION:
-                raise ModelError(f"session_options.{name} is not known: {value!r}.")
+                raise ModelError(f"session_options.{name} is not known: {shown(value)}.")
             options.graph_optimization_level = _OPTIMIZATION[str(value)]
         elif name == "enable_profiling":
             options.enable_profiling = True
@@ -330,7 +332,7 @@ def _refused(name: str, value: object) -> Iterator[None]:
     try:
         yield
     except (TypeError, RuntimeError) as error:
-        text = f"session_options.{name:.40} is out of range: {value!r:.40}."
+        text = f"session_options.{name:.40} is out of range: {shown(value)}."
         raise ModelError(text) from error
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from app.engine import chat_template
 from app.engine.config import Configuration
 from app.engine.config_file import Config
-from app.engine.errors import EngineError, ModelError
+from app.engine.errors import EngineError, ModelError, shown
 from app.engine.model import Model
 from app.engine.tensors import Tensor
 
@@ -177,7 +177,7 @@ class Tokenizer:
         for name, value in options.items():
             if name not in self._options:
                 raise EngineError(
-                    f"Unknown tokenizer option {name!r}; known are {', '.join(self._options)}."
+                    f"Unknown tokenizer option {shown(name)}; known are {', '.join(self._options)}."
                 )
             self._options[name] = _is_true(name, value)
 
@@ -264,7 +264,9 @@ class _PlainTokenizer:
                 continue
             part = text[start:end]
             if self._byte_ids is None:
-                raise EngineError(f"The model's tokenizer cannot write {part!r} as ordinary text.")
+                raise EngineError(
+                    f"The model's tokenizer cannot write {shown(part)} as ordinary text."
+                )
             result += [self._byte_ids[byte] for byte in part.encode()]
         return result
 
@@ -379,7 +381,7 @@ def _is_true(name: str, value: Any) -> bool:
     words = {"true": True, "1": True, "false": False, "0": False}
     known = words.get(str(value).lower())
     if known is None:
-        raise EngineError(f"The tokenizer option {name} must be true or false, not {value!r}.")
+        raise EngineError(f"The tokenizer option {name} must be true or false, not {shown(value)}.")
     return known
 
 
