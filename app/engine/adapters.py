@@ -135,7 +135,7 @@ def _other_half(parameter: str) -> str:
 
 def _read(path: Path) -> Parameters:
     if not os.path.isfile(path):  # Path's own raises for a name that is too long
-        raise ModelError(f"There is no adapter file at {path}.")
+        raise ModelError(f"There is no adapter file at {path!s:.300}.")
     try:
         found = onnxruntime.AdapterFormat.read_adapter(str(path)).get_parameters()
     except RUN_ERRORS as error:

@@ -9,7 +9,7 @@ from typing import Any
 from app.engine import config_reader as reader
 from app.engine.config import Configuration, DeviceFilter, Provider, provider_word
 from app.engine.config_reader import CONFIG_NAME
-from app.engine.errors import EngineError, ModelError
+from app.engine.errors import EngineError, ModelError, shown
 
 
 class Config:
@@ -116,12 +116,12 @@ class Config:
             text = f"add_model_data takes bytes, not {type(data).__name__}."
             raise TypeError(text) from error
         if not copied:
-            raise EngineError(f"The data given for {filename} is empty.")
+            raise EngineError(f"The data given for {shown(filename)} is empty.")
         self._model_data[filename] = copied
 
     def remove_model_data(self, filename: str) -> None:
         if not isinstance(filename, str) or self._model_data.pop(filename, None) is None:
-            raise EngineError(f"No data was added for {filename!r}.")
+            raise EngineError(f"No data was added for {shown(filename)}.")
 
     def freeze(self) -> Configuration:
         model, search = reader.parse(self._document, self.folder)
@@ -145,10 +145,10 @@ def _locate(path: str | os.PathLike[str]) -> tuple[Path, str]:
         if place.name == CONFIG_NAME:
             return place.parent, ""
         if place.suffix.lower() != ".onnx":
-            raise ModelError(f"{place.name} is not a model folder or an .onnx file.")
+            raise ModelError(f"{place.name:.100} is not a model folder or an .onnx file.")
         place, onnx_name = place.parent, place.name
     if not os.path.isdir(place):
-        raise ModelError(f"There is no model at {place}.")
+        raise ModelError(f"There is no model at {place!s:.300}.")
     if not (place / CONFIG_NAME).is_file():
         raise ModelError(f"{place} is not a model folder: {CONFIG_NAME} is missing in it.")
     return place, onnx_name

@@ -239,7 +239,7 @@ class Decoder:
                 return to_numpy(self._last_passed[name])
         found = self._cache.read(name) if name in self._cache_names else None
         if found is None:
-            raise EngineError(f"Generator input '{name}' was not found.")
+            raise EngineError(f"Generator input {shown(name)} was not found.")
         return found
 
     def output(self, name: str) -> Array:
@@ -257,7 +257,7 @@ class Decoder:
             tensor = next((tensor for tensor in given if tensor is not None), None)
             found = to_numpy(tensor) if tensor is not None else None
         if found is None:
-            raise EngineError(f"Generator output '{name}' was not found.")
+            raise EngineError(f"Generator output {shown(name)} was not found.")
         return found
 
     # ------------------------------------------------------------ logits

@@ -172,7 +172,8 @@ def register_execution_provider_library(name: str, path: str | os.PathLike[str])
         onnxruntime.register_execution_provider_library(str(name), os.fspath(path))
     except RUNTIME_ERRORS as error:
         words = " ".join(str(error).split())[:200]
-        raise EngineError(f"The provider library {path} cannot be loaded: {words}") from error
+        text = f"The provider library {shown(path)} cannot be loaded: {words}"
+        raise EngineError(text) from error
 
 
 def unregister_execution_provider_library(name: str) -> None:

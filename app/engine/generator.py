@@ -40,6 +40,8 @@ _LIVE_OPTIONS = {
 
 class Generator:
     def __init__(self, model: Model, params: GeneratorParams) -> None:
+        if not isinstance(model, Model) or not isinstance(params, GeneratorParams):
+            raise TypeError("A Generator is made of a Model and of GeneratorParams.")
         self._model_config = model.config.model
         self._configuration = model.config
         self._options = params.freeze()

@@ -4,17 +4,15 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.engine import speculative
 from app.engine.config import Configuration, SearchOptions, coerce_option
 from app.engine.errors import EngineError, shown
 from app.engine.guidance import GuidanceOptions
+from app.engine.model import Model
 from app.engine.select import Preferences
 from app.engine.speculative import SpeculativeOptions
-
-if TYPE_CHECKING:
-    from app.engine.model import Model
 
 MAX_BATCH = 32
 
@@ -22,7 +20,9 @@ MAX_BATCH = 32
 class GeneratorParams:
     """Starts from the model's own `search` section. A Generator keeps a copy of the values."""
 
-    def __init__(self, model: "Model") -> None:
+    def __init__(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"Parameters are made for a Model, not for {type(model).__name__}.")
         self._configuration = model.config
         self._options = model.config.search
         self._preferences = Preferences()
