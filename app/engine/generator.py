@@ -201,6 +201,12 @@ class Generator:
             return True
         return self._logits is None and bool(self._ended.all())
 
+    def get_finish_reasons(self) -> list[str]:
+        """Of each prompt "eos", "length", or "" while its answer goes on."""
+        ended = self._ended.reshape(self._batch, self._beams)
+        last = "length" if self._length >= self._options.max_length else ""
+        return ["eos" if all(beams) else last for beams in ended.tolist()]
+
     def get_next_tokens(self) -> Tokens:
         """The token of each row that was chosen (or appended) last, end-of-text included."""
         return self._next.copy()

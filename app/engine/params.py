@@ -10,6 +10,7 @@ from app.engine import speculative
 from app.engine.config import Configuration, SearchOptions, coerce_option
 from app.engine.errors import EngineError, shown
 from app.engine.guidance import GuidanceOptions
+from app.engine.log import note
 from app.engine.model import Model
 from app.engine.select import Preferences
 from app.engine.speculative import SpeculativeOptions
@@ -73,7 +74,11 @@ class GeneratorParams:
         return options
 
     def freeze(self) -> SearchOptions:
-        return check(self._options, self._configuration)
+        options = check(self._options, self._configuration)
+        if options.do_sample and (options.top_k == 1 or options.temperature == 0.0):
+            what = "top_k is 1" if options.top_k == 1 else "temperature is 0"
+            note("warning", f"do_sample has no effect: {what}, so the likeliest token is taken.")
+        return options
 
     @property
     def preferences(self) -> Preferences:

@@ -6,10 +6,11 @@ that are not complete yet.
 """
 
 import json
+import operator
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import tokenizers
@@ -194,9 +195,9 @@ class TokenizerStream:
         self._shown: list[int] = []  # ids whose text went out last: the context of the next ones
         self._held: list[int] = []  # ids whose text is not complete
 
-    def decode(self, token_id: int) -> str:
+    def decode(self, token_id: SupportsIndex) -> str:
         """The text that is certain now, "" while a character is incomplete."""
-        number = int(token_id)
+        number = operator.index(token_id)
         if (
             number in self._tokenizer.special_token_ids
             and self._tokenizer._options["skip_special_tokens"]
