@@ -91,12 +91,15 @@ class Session:
         self.outputs = _infos(self._session.get_outputs())
         self.overridable = _infos(self._session.get_overridable_initializers())
         self._memory = {
-            **dict(zip(self.inputs, self._session.get_input_memory_infos(), strict=True)),
-            **dict(zip(self.outputs, self._session.get_output_memory_infos(), strict=True)),
+            name: devices.Memory.of(info)
+            for names, infos in (
+                (self.inputs, self._session.get_input_memory_infos()),
+                (self.outputs, self._session.get_output_memory_infos()),
+            )
+            for name, info in zip(names, infos, strict=True)
         }
-        self._on_host = {
-            name for name, memory in self._memory.items() if devices.is_host(memory)
-        } | set(self.overridable)
+        self._on_host = {name for name, memory in self._memory.items() if memory.is_host}
+        self._on_host |= set(self.overridable)
         self._helpers: dict[tuple[str, int, int, int], Any] = {}
 
     def _open_edited(self, path: Path, edited: graph.Graph, data: bytes | None) -> Any:
@@ -134,6 +137,11 @@ class Session:
         """Whether an input or output lies in host memory, where a bound array is not copied."""
         return name in self._on_host
 
+    def bind_output(self, binding: Any, name: str) -> None:
+        """The next run makes a new tensor for this output, on the device that computes it."""
+        memory = self._memory[name]
+        binding.bind_output(name, memory.device_type, memory.device_id)
+
     def run(self, binding: Any, stop: Stop) -> None:
         """Raises Stopped if `stop` ended the run; the bound outputs are then worth nothing."""
         if stop.is_set():
@@ -155,7 +163,7 @@ class Session:
         info = self.inputs.get(name) or self.outputs[name]
         try:
             return onnxruntime.OrtValue.ortvalue_from_shape_and_type(
-                list(shape), info.element_type, **devices.placement(self._memory[name])
+                list(shape), info.element_type, **self._memory[name].placement
             )
         except (MemoryError, RuntimeError) as error:
             if not _is_memory(error):
@@ -166,13 +174,14 @@ class Session:
             ) from error
 
     def zeros(self, name: str, shape: Sequence[int]) -> Any:
-        info = self.inputs.get(name) or self.outputs[name]
-        host = host_tensor(np.zeros(shape, info.numpy_type), info.element_type)
-        if self.is_host(name):
-            return host  # pages that nothing writes to are not even taken from the system
-        tensor = self.tensor(name, shape)
-        devices.copy(host, tensor)
-        return tensor
+        if self.is_host(name):  # pages that nothing writes to are not even taken from the system
+            info = self.inputs.get(name) or self.outputs[name]
+            return host_tensor(np.zeros(shape, info.numpy_type), info.element_type)
+        target = self.tensor(name, shape)
+        if 0 not in shape:
+            size = {"shape": host_tensor(np.array(shape, np.int64), INT64)}
+            self._apply(graph.zeros_model, size, target)
+        return target
 
     def resize(self, name: str, tensor: Any, *, length: int, capacity: int, axis: int = 2) -> Any:
         """The first `length` positions of a cache tensor in a new one of `capacity` positions."""
@@ -181,13 +190,13 @@ class Session:
         target = self.tensor(name, shape)
         if length == 0 and capacity == 0:
             return target
-        given = {"length": host_tensor(np.array([length], np.int64), INT64)}
+        given = {"x": tensor, "length": host_tensor(np.array([length], np.int64), INT64)}
         if capacity > length:
             shape[axis] = capacity - length
             given["filler"] = self.zeros(name, shape)
-            self._apply(graph.grow_model, tensor, given, target, axis)
+            self._apply(graph.grow_model, given, target, axis)
         else:
-            self._apply(graph.cut_model, tensor, given, target, axis)
+            self._apply(graph.cut_model, given, target, axis)
         return target
 
     def gather(self, name: str, tensor: Any, indices: NDArray[np.int64], *, axis: int) -> Any:
@@ -196,28 +205,23 @@ class Session:
         shape[axis] = len(indices)
         target = self.tensor(name, shape)
         if 0 not in shape:
-            given = {"indices": host_tensor(np.ascontiguousarray(indices), INT64)}
-            self._apply(graph.gather_model, tensor, given, target, axis)
+            numbers = host_tensor(np.ascontiguousarray(indices), INT64)
+            self._apply(graph.gather_model, {"x": tensor, "indices": numbers}, target, axis)
         return target
 
     def _apply(
-        self,
-        make: Callable[..., bytes],
-        tensor: Any,
-        given: Mapping[str, Any],
-        target: Any,
-        axis: int,
+        self, make: Callable[..., bytes], given: Mapping[str, Any], target: Any, axis: int = 0
     ) -> None:
         """Run a small graph where the tensors lie, whatever device that is."""
-        key = make.__name__, tensor.element_type(), len(tensor.shape()), axis
+        key = make.__name__, target.element_type(), len(target.shape()), axis
         if key not in self._helpers:
             options = _session_options({"intra_op_num_threads": 1})
             chosen = devices.add_providers(options, self._providers)
             model = make(key[1], rank=key[2], axis=axis)
-            self._helpers[key] = onnxruntime.InferenceSession(model, options, providers=chosen)
+            with devices.printed_to_log():
+                self._helpers[key] = onnxruntime.InferenceSession(model, options, providers=chosen)
         helper = self._helpers[key]
         binding = helper.io_binding()
-        binding.bind_ortvalue_input("x", tensor)
         for name, value in given.items():
             binding.bind_ortvalue_input(name, value)
         binding.bind_ortvalue_output("y", target)

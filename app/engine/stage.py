@@ -38,7 +38,7 @@ class Stage:
         self._given_once: dict[str, Array] = {}  # in place of what we feed, for the next run
         self._bound: dict[str, Array] = {}
         for name in self._free:  # bound first, so that they are the first of get_outputs too
-            self.binding.bind_output(name, "cpu")
+            self.session.bind_output(self.binding, name)
 
     @property
     def has_given_once(self) -> bool:
@@ -72,8 +72,10 @@ class Stage:
         self.last_inputs = values
 
     def bind(self, name: str, array: Array) -> None:
-        """An array that is bound already has only got new values (on a device they are copied)."""
-        if self._bound.get(name) is array and self.session.is_host(name):
+        """An array that is bound already has only got new values, which a device gets by a copy;
+        what was given for good has not even those."""
+        is_known = self._bound.get(name) is array
+        if is_known and (self.session.is_host(name) or self._given.get(name) is array):
             return
         self._bound[name] = array
         info = self.session.inputs.get(name) or self.session.overridable[name]
@@ -90,7 +92,7 @@ class Stage:
 
     def run(self, stop: Stop) -> None:
         for name in self._free:
-            self.binding.bind_output(name, "cpu")
+            self.session.bind_output(self.binding, name)
         self.is_stale = True
         self.session.run(self.binding, stop)
         self.is_stale = False
