@@ -48,13 +48,13 @@ class GeneratorParams:
             self._preferences, banned=checked_ids(ids, self._configuration.model.vocab_size)
         )
 
-    def set_guidance(self, kind: str, data: str, enable_ff_tokens: bool = False) -> None:
+    def set_guidance(self, type: str, data: str, enable_ff_tokens: bool = False) -> None:
         """Answers fit `data`, a json_schema, regex or lark_grammar; it is read by the Generator.
 
         enable_ff_tokens: where only one text is possible, it is taken over without a choice, and
         its tokens are read in one run.
         """
-        self._guidance = GuidanceOptions(kind, data, enable_ff_tokens)
+        self._guidance = GuidanceOptions(type, data, enable_ff_tokens)
 
     @property
     def guidance(self) -> "GuidanceOptions | None":
