@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.engine import config_guess
 from app.engine import config_reader as reader
 from app.engine.config import Configuration, DeviceFilter, Provider, provider_word
 from app.engine.config_reader import CONFIG_NAME
@@ -13,12 +14,20 @@ from app.engine.errors import EngineError, ModelError, shown
 
 
 class Config:
-    """Takes the folder, or the .onnx file in it (which is then the decoder)."""
+    """Takes the folder, or the .onnx file in it (which is then the decoder).
+
+    A folder without the file is taken for what its config.json says.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.folder, onnx_name = _locate(path)
-        self._document = reader.read_json(self.folder / CONFIG_NAME)
-        if onnx_name:
+        has_config = (self.folder / CONFIG_NAME).is_file()
+        self._document = (
+            reader.read_json(self.folder / CONFIG_NAME)
+            if has_config
+            else config_guess.guess(self.folder, onnx_name)
+        )
+        if onnx_name and has_config:
             decoder = reader.section(reader.section(self._document, "model"), "decoder")
             decoder["filename"] = onnx_name
         found = reader.read_providers(self._document)
@@ -146,10 +155,11 @@ def _locate(path: str | os.PathLike[str]) -> tuple[Path, str]:
             return place.parent, ""
         if place.suffix.lower() != ".onnx":
             raise ModelError(f"{place.name:.100} is not a model folder or an .onnx file.")
-        place, onnx_name = place.parent, place.name
+        file, place = place, config_guess.folder_of(place)
+        onnx_name = file.relative_to(place).as_posix()
     if not os.path.isdir(place):
         raise ModelError(f"There is no model at {place!s:.300}.")
-    if not (place / CONFIG_NAME).is_file():
+    if not any((place / name).is_file() for name in (CONFIG_NAME, config_guess.NAME)):
         raise ModelError(f"{place} is not a model folder: {CONFIG_NAME} is missing in it.")
     return place, onnx_name
 

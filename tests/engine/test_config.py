@@ -164,6 +164,66 @@ def test_a_folder_is_opened_on_one_provider_and_a_package_is_not_read(folder, tm
         og.Config.from_package_ep(tmp_path, "cpu")
 
 
+def exported(folder, to, *, subfolder="", **values):
+    """A folder as exporters of plain graphs make it: config.json and no genai_config.json."""
+    (to / subfolder).mkdir(parents=True)
+    shutil.copy(folder / "model.onnx", to / subfolder / "model.onnx")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, to)
+    config = {"model_type": "llama", "vocab_size": 512, "max_position_embeddings": 256}
+    config |= {"eos_token_id": [0, 5], "pad_token_id": 1, "bos_token_id": 0, **values}
+    config = {name: value for name, value in config.items() if value is not ...}
+    (to / "config.json").write_text(json.dumps(config))
+    return to
+
+
+@pytest.mark.parametrize("subfolder", ["", "onnx"])
+def test_an_export_with_a_config_of_another_kind_is_opened(
+    folder, tmp_path, subfolder, open_model, generator_for
+):
+    to = exported(folder, tmp_path / "m", subfolder=subfolder)
+    (to / "generation_config.json").write_text('{"temperature": 0.6, "eos_token_id": 7}')
+    plain = generator_for(open_model("tiny-llama-gqa"), max_length=30)
+    plain.append_tokens([40, 41])
+    for path in (to, to / subfolder / "model.onnx"):
+        with og.Model(path) as model:
+            assert model.config.model.eos_token_ids == (0, 5, 7)
+            assert model.config.search.temperature == 0.6
+            assert og.Tokenizer(model).decode(og.Tokenizer(model).encode("Hi")) == "Hi"
+            subject = generator_for(model, max_length=30)
+            subject.append_tokens([40, 41])
+            for _ in range(10):
+                for generator in (subject, plain):
+                    if not generator.is_done():
+                        generator.generate_next_token()
+            assert subject.get_sequence(0).tolist()[:12] == plain.get_sequence(0).tolist()[:12]
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"vocab_size": ...}, "vocab_size is missing"),
+        ({"max_position_embeddings": ...}, "max_position_embeddings is missing"),
+        ({"eos_token_id": ...}, "eos_token_id is missing"),
+        ({"eos_token_id": []}, "eos_token_id is missing"),
+        ({"eos_token_id": "end"}, "eos_token_id"),
+        ({"vocab_size": "many"}, "vocab_size"),
+    ],
+)
+def test_an_export_that_says_too_little_says_what_is_missing(folder, tmp_path, values, words):
+    with pytest.raises(og.ModelError, match=words):
+        og.Model(exported(folder, tmp_path / "m", **values))
+
+
+def test_an_export_of_many_graphs_is_opened_by_one_of_them(folder, tmp_path):
+    to = exported(folder, tmp_path / "m", subfolder="onnx")
+    (to / "onnx" / "model.onnx").rename(to / "onnx" / "model_a.onnx")
+    shutil.copy(to / "onnx" / "model_a.onnx", to / "onnx" / "model_b.onnx")
+    with pytest.raises(og.ModelError, match=r"model_a\.onnx, model_b\.onnx"):
+        og.Model(to)
+    og.Model(to / "onnx" / "model_b.onnx").close()
+
+
 def test_telemetry_cannot_be_enabled(caplog):
     og.disable_telemetry_events()
     og.enable_telemetry_events()
