@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import tokenizers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
@@ -202,6 +202,7 @@ def test_streamed_text_is_decoded_text(pair, text):
 
 
 @relaxed
+@example(ids=[178, 100, 100, 130, 100])  # the start of a character, and too much after it
 @given(ids=st.lists(st.integers(0, 511), max_size=24))
 def test_broken_text_is_streamed_like_it_is_decoded(data_folder, ids):
     """Random ids of a byte-level vocabulary: most multi-byte characters in them are broken."""
