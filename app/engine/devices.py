@@ -180,7 +180,8 @@ def register_execution_provider_library(name: str, path: str | os.PathLike[str])
     """Make a provider known that comes as a library of its own."""
     _forget_what_works()
     try:
-        onnxruntime.register_execution_provider_library(str(name), os.fspath(path))
+        with _quiet():
+            onnxruntime.register_execution_provider_library(str(name), os.fspath(path))
     except RUNTIME_ERRORS as error:
         words = " ".join(str(error).split())[:200]
         text = f"The provider library {shown(path)} cannot be loaded: {words}"
@@ -249,11 +250,13 @@ def _trial_problem(options: Any, provider: str, providers: list[Any] | None = No
     """A device may be listed, and its driver not work: only a run on it tells."""
     try:
         model = graph.zeros_model(1, rank=1, axis=0)
-        session = onnxruntime.InferenceSession(model, options, providers=providers)
+        session = onnxruntime.InferenceSession(
+            model, options, providers=providers, enable_fallback=0
+        )
         session.run(None, {"shape": np.array([4], np.int64)})
     except RUNTIME_ERRORS as error:
-        log.info("%s does not work", provider, exc_info=True)
-        return f"a trial run failed: {' '.join(str(error).split())[:200]}"
+        log.info("%s does not work: %s", provider, " ".join(str(error).split()))
+        return "its driver does not work in a trial run"
     if provider not in session.get_providers():
         return "onnxruntime could not start it; its libraries may be missing"
     return ""

@@ -156,6 +156,11 @@ class Session:
             raise Stopped("The run was stopped.") from error
         if _is_memory(error):
             raise OutOfMemoryError("Not enough memory to run the model.") from error
+        if "requires f16" in str(error):
+            raise EngineError(
+                "This graphics device does not compute with the 16-bit numbers of this model: "
+                "choose another device or another form of the model."
+            ) from error
         raise EngineError(f"The model could not run: {_words(error)}") from error
 
     def tensor(self, name: str, shape: Sequence[int]) -> Any:
