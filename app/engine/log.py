@@ -65,8 +65,15 @@ def note(what: str, value: object) -> None:
     line = f"{what}: {_words(value)}"
     if _on.get("ansi_tags"):
         line = f"\x1b[1m{what}\x1b[0m: {_words(value)}"
+    try:
+        _write(line)
+    except Exception:  # somebody's function or disk; a text that is being written is not its fault
+        _logger.exception("A line of the engine's log was lost")
+
+
+def _write(line: str) -> None:
     if _file is not None:
-        with _file.open("a", encoding="utf-8") as file:
+        with _file.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line + "\n")
     elif _callback is not None:
         _callback(line)

@@ -1,5 +1,6 @@
 """Ids are those of Hugging Face's library; typed text never becomes a control token."""
 
+import contextlib
 import json
 import shutil
 
@@ -291,3 +292,28 @@ def test_markers_of_tools_and_reasoning_are_the_configs_or_an_error(data_folder)
     for name in ("eot_token_id", "bor_token_id"):
         with pytest.raises(og.EngineError, match=name):
             getattr(tokenizer, name)
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        {"type": "Strip", "content": " ", "start": 1, "stop": 1000000},
+        {"type": "Strip", "content": " ", "start": 2**40, "stop": 0},
+        {"type": "WordPiece", "prefix": "", "cleanup": True},
+        {"type": "Abacus"},
+    ],
+    ids=str,
+)
+def test_a_decoder_that_makes_the_library_panic_is_the_files_fault(decoder, data_folder, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(data_folder / "tiny-spm", folder)
+    path = folder / "tokenizer.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"decoder": decoder}))
+    with contextlib.suppress(og.EngineError):
+        tokenizer = og.Tokenizer(folder)
+        stream = tokenizer.create_stream()
+        for token in tokenizer.encode("a b"):
+            stream.decode(token)
+        stream.flush()
+        assert isinstance(tokenizer.decode([]) + tokenizer.decode(list(range(300))), str)
