@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine import logits as steps
-from app.engine import sampling
+from app.engine import nucleus, sampling
 from app.engine.config import SearchOptions
 from app.engine.errors import EngineError
 
@@ -101,7 +101,7 @@ class RowSearch:
 
     def change(self, options: SearchOptions, preferences: Preferences) -> None:
         self._chain = make_steps(options, preferences, self._eos_ids)
-        self._pick = _greedy if is_greedy(options) else _make_sampler(options, self._random)
+        self._pick = _greedy if is_greedy(options) else make_sampler(options, self._random)
 
     def restart(self) -> None:
         """Nothing is kept from text to text; the random numbers go on."""
@@ -169,14 +169,22 @@ def _greedy(row: Logits) -> int:
     return token
 
 
-def _make_sampler(options: SearchOptions, random: np.random.RandomState) -> Choose:
-    def sample(row: Logits) -> int:
+def make_sampler(options: SearchOptions, random: np.random.RandomState) -> Choose:
+    temperature, top_k, top_p, min_p = (
+        options.temperature, options.top_k, options.top_p, options.min_p
+    )  # fmt: skip
+
+    def draw_from_top(row: Logits) -> int:
         check_highest(float(row.max()))
-        found = sampling.candidates(
-            row, temperature=options.temperature, top_k=options.top_k, top_p=options.top_p
-        )
-        if options.min_p > 0.0:
-            found = sampling.cut_unlikely(found, options.min_p)
+        found = sampling.candidates(row, temperature=temperature, top_k=top_k, top_p=top_p)
+        if min_p > 0.0:
+            found = sampling.cut_unlikely(found, min_p)
         return sampling.draw(found, random)
 
-    return sample
+    def draw_from_all(row: Logits) -> int:
+        check_highest(float(row.max()))
+        return nucleus.draw_from_all(row, random, temperature=temperature, top_p=top_p, min_p=min_p)
+
+    if top_k > 0:
+        return draw_from_top
+    return draw_from_all if top_p > 0.0 else _greedy
