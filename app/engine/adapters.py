@@ -138,7 +138,7 @@ def _read(path: Path) -> Parameters:
         raise ModelError(f"There is no adapter file at {path!s:.300}.")
     try:
         found = onnxruntime.AdapterFormat.read_adapter(str(path)).get_parameters()
-    except RUN_ERRORS as error:
+    except (*RUN_ERRORS, UnicodeError) as error:
         raise ModelError(f"{path.name} is not an adapter file, or it is cut short.") from error
     if not found:
         raise ModelError(f"{path.name} holds no parameters.")
