@@ -47,6 +47,8 @@ def prepare(
     if size > _EDIT_LIMIT_BYTES or name.endswith(".ort"):
         return Graph()
     model = _load(source, name)
+    if not all(isinstance(v.name, str) for v in [*model.graph.input, *model.graph.output]):
+        raise ModelError(f"{name} cannot be loaded: a name in it is not text.")
     _check_external_files(model.graph, folder, name)
     expression = "|".join(re.escape(pattern).replace("%d", r"\d+") for pattern in past)
     cached = [v.name for v in model.graph.input if re.fullmatch(expression, v.name)]
