@@ -3,14 +3,9 @@
 Where there is no GPU, WebGPU runs on a graphics card made of software (packaging/setup/webgpu.py).
 """
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from app import engine as og
@@ -131,6 +126,70 @@ def listening(generator):
     return generator
 
 
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-llama-gqa", "recurrent", "combined"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_any_order_of_calls_gives_what_it_gives_on_the_host(
+    device, name, seed, folder_of, open_on, generator_for, monkeypatch
+):
+    """Also back to nothing, and from there to more than was ever read."""
+    monkeypatch.setattr(cache, "STEP", 8)
+    found = []
+    for place in ("cpu", device):
+        random = np.random.default_rng(seed)
+        with open_on(place, folder_of(name)) as model:
+            generator = generator_for(model, max_length=200, chunk_size=5)
+            for _ in range(14):
+                length = generator.token_count()
+                kind = random.choice(["append", "generate", "rewind", "nothing", "snapshot"])
+                if kind == "append" or length == 0:
+                    generator.append_tokens(random.integers(40, 500, random.integers(1, 13)))
+                elif kind == "generate":
+                    for _ in range(random.integers(1, 6)):
+                        generator.generate_next_token()
+                elif kind == "snapshot":
+                    generator.snapshot_state()
+                else:
+                    generator.rewind_to(0 if kind == "nothing" else random.integers(length + 1))
+            generator.append_tokens([70, 71])
+            found.append((generator.get_sequence(0).tolist(), generator.get_logits()))
+    assert found[0][0] == found[1][0]
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=2e-3)
+
+
+def test_guesses_are_read_and_taken_back_as_on_the_host(
+    device, data_folder, open_on, generator_for
+):
+    texts = []
+    for place, guesses in (("cpu", 0), (device, 2)):
+        with open_on(place, data_folder / "tiny-llama-gqa") as model:
+            params = og.GeneratorParams(model)
+            params.set_search_options(max_length=60)
+            if guesses:
+                params.set_speculative_options(ngram_size=guesses)
+            generator = og.Generator(model, params)
+            generator.append_tokens([40, 41, 42, 40, 41, 42, 40, 41])
+            texts.append(written(generator))
+    assert texts[0] == texts[1]
+
+
+def test_adapters_act_as_on_the_host(device, data_folder, open_on, generator_for):
+    folder = data_folder / "tiny-llama"
+    texts = []
+    for place in ("cpu", device):
+        with open_on(place, folder) as model:
+            adapters = og.Adapters(model)
+            for name in "ab":
+                adapters.load(folder / f"adapter_{name}.onnx_adapter", name)
+            generator = generator_for(model, max_length=20)
+            generator.append_tokens([40, 41, 42])
+            for change in ("a", "b", None, "a"):
+                generator.set_active_adapter(adapters, change)
+                for _ in range(4):
+                    generator.generate_next_token()
+            texts.append(generator.get_sequence(0).tolist())
+    assert texts[0] == texts[1]
+
+
 class Border:
     """Counts what crosses between the host and the device, and which names runs bind on the host.
 
@@ -235,152 +294,3 @@ def test_a_device_without_16_bit_numbers_says_so(data_folder, open_on, generator
         with pytest.raises(og.EngineError, match="16-bit"):  # the card made of software has none
             generator.append_tokens([40, 41])
         assert generator.token_count() == 0
-
-
-# ---------------------------------------------------------------- what is said about devices
-
-
-# A new process finds the loader of the card made of software here; in this one it is loaded.
-CARD = {"LD_LIBRARY_PATH": os.path.dirname(os.environ.get("VK_DRIVER_FILES", ""))}
-NO_DEVICE = {
-    "CUDA_VISIBLE_DEVICES": "",
-    "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "1",  # so that WebGPU is there, and finds no driver
-    "VK_ICD_FILENAMES": "/nowhere.json",
-    "VK_DRIVER_FILES": "/nowhere.json",
-}
-NO_CARD = {**NO_DEVICE, "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER": "0"}
-
-
-def alone(code, environment=None, arguments=()):
-    """Runs `code` in a process of its own, since devices are looked for once; its two outputs."""
-    head = "from app import engine as og\nfrom app.engine import devices\nimport logging, sys\n"
-    done = subprocess.run(
-        [sys.executable, "-c", head + code, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, **CARD, **(environment or {})},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), done.stderr.strip()
-
-
-def test_what_is_said_to_work_is_what_a_plain_session_runs_on():
-    model = graph.zeros_model(1, rank=1, axis=0)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    plain = onnxruntime.InferenceSession(
-        model, options, providers=[devices.CUDA, "CPUExecutionProvider"]
-    )
-    assert og.is_cuda_available() == (devices.CUDA in plain.get_providers())
-    for name, said in [("cuda", og.is_cuda_available()), ("webgpu", og.is_webgpu_available())]:
-        assert said == (not devices.problem(name))
-    assert devices.problem("cpu") == ""
-    assert not og.is_dml_available()
-    assert not og.is_qnn_available()
-    assert not og.is_openvino_available()
-
-
-@pytest.mark.webgpu
-def test_webgpu_is_said_to_work_where_a_plain_session_runs_on_it(open_on, data_folder):
-    assert og.is_webgpu_available(), devices.problem("webgpu")
-    found = [d for d in onnxruntime.get_ep_devices() if d.ep_name == devices.WEBGPU]
-    options = onnxruntime.SessionOptions()
-    options.add_provider_for_devices(found[:1], {})
-    plain = onnxruntime.InferenceSession(graph.zeros_model(1, rank=1, axis=0), options)
-    assert plain.get_providers()[0] == devices.WEBGPU
-    assert plain.run(None, {"shape": np.array([3])})[0].tolist() == [0, 0, 0]
-
-
-@pytest.mark.parametrize("environment", [NO_DEVICE, NO_CARD], ids=["no driver", "no card"])
-def test_without_a_device_the_reason_is_told_in_words(environment):
-    code = "print(og.is_cuda_available(), og.is_webgpu_available())\n"
-    code += "print(devices.problem('cuda')); print(devices.problem('webgpu'))"
-    works, cuda, webgpu = alone(code, environment)[0].splitlines()
-    assert works == "False False"
-    for words in (cuda, webgpu):
-        assert len(words.split()) >= 4
-        assert "/" not in words
-
-
-def test_without_the_plug_in_the_reason_names_it():
-    code = "sys.modules['onnxruntime_ep_webgpu'] = None\nprint(devices.problem('webgpu'))"
-    assert "onnxruntime-ep-webgpu is not installed" in alone(code)[0]
-
-
-@pytest.mark.parametrize("name", ["cuda", "webgpu"])
-def test_a_model_whose_device_does_not_work_runs_on_the_processor_and_the_log_says_so(
-    name, data_folder
-):
-    code = """
-logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-config = og.Config(sys.argv[2])
-config.clear_providers()
-config.append_provider(sys.argv[1])
-model = og.Model(config)
-generator = og.Generator(model, og.GeneratorParams(model))
-generator.append_tokens([40, 41])
-generator.generate_next_token()
-print(model.device_type, generator.token_count())
-"""
-    told, logged = alone(code, NO_DEVICE, [name, data_folder / "tiny-llama-gqa"])
-    assert told == "CPU 3"  # and nothing else: it may be somebody's answer
-    assert f"{name} is not used: " in logged
-    assert f"{name} was asked for; the model runs on CPU" in logged
-
-
-def test_a_provider_that_is_dropped_in_silence_is_named(monkeypatch, data_folder, caplog, open_on):
-    """The runtime itself drops one that it cannot start; we look at what came out."""
-    if not devices.problem("cuda"):
-        pytest.skip("CUDA works here")
-    monkeypatch.setattr(devices, "problem", lambda name: "")
-    config = og.Config(data_folder / "tiny-llama-gqa")
-    config.clear_providers()
-    config.append_provider("cuda")
-    with og.Model(config) as model:
-        assert model.device_type == "CPU"
-    assert "cuda was asked for; the model runs on CPU" in caplog.text
-
-
-@pytest.mark.webgpu
-def test_a_provider_library_may_come_and_go_under_any_name():
-    code = """
-import onnxruntime, onnxruntime_ep_webgpu
-path = onnxruntime_ep_webgpu.get_library_path()
-og.register_execution_provider_library("mine", path)
-print(og.is_webgpu_available(), len(devices._webgpu_devices()))
-og.unregister_execution_provider_library("mine")
-print([d for d in onnxruntime.get_ep_devices() if d.ep_name == devices.WEBGPU])
-print(og.is_webgpu_available())
-"""
-    lines = alone(code)[0].splitlines()
-    count = len(devices._webgpu_devices())
-    assert lines == [f"True {count}", "[]", "True"]
-
-
-def test_provider_libraries_that_are_none_are_refused(tmp_path):
-    false = tmp_path / "nothing.so"
-    false.write_bytes(b"nothing")
-    for path in (false, tmp_path / "missing.so"):
-        with pytest.raises(og.EngineError, match="cannot be loaded"):
-            og.register_execution_provider_library("nothing", path)
-    with pytest.raises(og.EngineError, match="No provider library"):
-        og.unregister_execution_provider_library("nothing")
-
-
-def test_the_current_gpu_is_kept_and_checked():
-    before = og.get_current_gpu_device_id()
-    try:
-        og.set_current_gpu_device_id(np.int64(1))
-        assert og.get_current_gpu_device_id() == 1
-        for wrong in (-1, True):
-            with pytest.raises(og.EngineError, match="0 or more"):
-                og.set_current_gpu_device_id(wrong)
-        assert og.get_current_gpu_device_id() == 1
-    finally:
-        og.set_current_gpu_device_id(before)
-
-
-def test_cores_are_counted():
-    assert 1 <= devices.physical_cores() <= 4096
