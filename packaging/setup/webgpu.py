@@ -9,9 +9,10 @@ npm and pip fetch as configured on this machine. Standard library only.
 
 import hashlib
 import importlib
-import importlib.util
+import importlib.metadata
 import io
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -21,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CARD = ROOT / "build" / "webgpu"
+STAMP = CARD / "sha256"
 FILES = ("libvk_swiftshader.so", "libvulkan.so.1", "vk_swiftshader_icd.json")
 PACKAGE = "@sparticuz/chromium@153.0.0"
 MEMBER = "package/bin/swiftshader.tar.br"
@@ -31,12 +33,26 @@ def main() -> None:
     if sysconfig.get_platform() != "linux-x86_64":
         print("The software graphics card exists for 64-bit Linux only: no tests on it here")
         return
-    if importlib.util.find_spec("onnxruntime_ep_webgpu") is None:
+    if not has_plugin():
         print("Installing ONNX Runtime's WebGPU plug-in", flush=True)
         install("webgpu.txt", "--no-deps")
-    if not all((CARD / name).is_file() for name in FILES):
+    if not has_card():
         print("Fetching the software graphics card for the tests (about 130 MB)", flush=True)
         fetch()
+
+
+def has_plugin() -> bool:
+    name = "onnxruntime-ep-webgpu"
+    try:
+        installed = f"{name}=={importlib.metadata.version(name)} "
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return installed in (ROOT / "requirements" / "webgpu.txt").read_text()
+
+
+def has_card() -> bool:
+    """The folder gets its name when all is in it, so its stamp is enough to know it again."""
+    return STAMP.is_file() and STAMP.read_text() == SHA256
 
 
 def install(lock: str, *options: object) -> None:
@@ -46,7 +62,6 @@ def install(lock: str, *options: object) -> None:
 
 
 def fetch() -> None:
-    """All files or none: the folder gets its name when everything is in it."""
     CARD.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CARD.parent) as name:
         folder = Path(name)
@@ -55,8 +70,8 @@ def fetch() -> None:
         unpacked = folder / CARD.name
         unpacked.mkdir()
         unpack(download(tools, folder), tools, unpacked)
-        for old in CARD.glob("*"):
-            old.unlink()
+        (unpacked / STAMP.name).write_text(SHA256)
+        shutil.rmtree(CARD, ignore_errors=True)
         unpacked.replace(CARD)
 
 
