@@ -236,6 +236,7 @@ class Generator:
         self._speculation.drop()
         if self._beams > 1:
             self._end_beams(wanted)
+        self._search.restart()
         decoder.rewind_to(min(wanted, decoder.length))
         self._length = wanted
         self._logits = None
@@ -265,7 +266,6 @@ class Generator:
         decoder.rewind_to(0)
         if self._prompt_rows < self._rows:
             decoder.reorder(np.arange(self._batch) * self._beams)
-        self._search.restart()
 
     def get_speculative_stats(self) -> dict[str, Any]:
         """How many tokens were guessed, and how many of them rightly."""

@@ -63,8 +63,8 @@ class Guidance:
         matcher = self._matchers[index]
         llguidance.numpy.fill_next_token_bitmask(matcher, self._bits, 0)
         self._check(matcher)
-        bits = np.unpackbits(self._bits[0].view(np.uint8), bitorder="little")
-        row[bits[: len(row)] == 0] = -np.inf
+        bits = np.unpackbits(~self._bits[0].view(np.uint8), count=len(row), bitorder="little")
+        np.copyto(row, -np.inf, where=bits.view(np.bool_))
 
     def accept(
         self, tokens: Tokens, *, parents: Sequence[int] | None, ended: Sequence[bool]

@@ -34,14 +34,15 @@ def largest(row: Logits, count: int) -> NDArray[np.intp]:
     """Indices of the `count` largest values in descending order, equal ones by index.
 
     A threshold from block maxima leaves few values to sort: as many blocks as `count` have their
-    maximum at or above it, so it is never above the value sought.
+    maximum at or above it, so it is never above the value sought. A block is every so manieth
+    value: that way the maxima of many blocks are taken at once.
     """
     size = len(row)
     count = min(count, size)
     blocks = size // _BLOCK
     pool = None
     if blocks > count:
-        maxima = row[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+        maxima = row[: blocks * _BLOCK].reshape(_BLOCK, blocks).max(axis=0)
         threshold = np.partition(maxima, blocks - count)[blocks - count]
         pool = np.flatnonzero(row >= threshold)
     elif size > 4 * count:

@@ -292,6 +292,101 @@ def test_ngrams_are_not_repeated(text, size, banned):
     assert set(np.flatnonzero(row).tolist()) == banned
 
 
+TEXTS = st.lists(st.integers(0, 7), min_size=1, max_size=60)
+
+
+@given(TEXTS, st.lists(st.integers(1, 7), max_size=9), st.integers(1, 4))
+def test_steps_that_follow_a_text_do_what_the_plain_ones_do(text, jumps, size):
+    penalty, ban = steps.RepetitionPenalty(1.3), steps.NgramBan(size)
+    row = np.linspace(-3, 3, 8, dtype=np.float32)
+    end = 1
+    for jump in jumps:
+        end = min(end + jump, len(text))
+        seen = np.array(text[:end], np.int32)
+        followed, plainly = row.copy(), row.copy()
+        penalty(followed, seen)
+        ban(followed, seen)
+        steps.penalize_repetition(plainly, seen, 1.3)
+        steps.ban_repeated_ngrams(plainly, seen, size)
+        assert followed.tolist() == plainly.tolist()
+
+
+OPTION = {"repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "do_sample": False}
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["append", "generate", "rewind", "logits"]), st.integers(0, 99)),
+        max_size=12,
+    )
+)
+def test_what_was_seen_is_right_after_any_calls(open_model, generator_for, calls):
+    """A generator that lived through the calls goes on as one that is given the text at once."""
+    model = open_model("tiny-llama")
+    generator = generator_for(model, max_length=120, min_length=120, **OPTION)
+    generator.append_tokens([9, 8, 9])
+    for call, number in calls:
+        if call == "append" and generator.token_count() < 60:
+            generator.append_tokens([number % 4 + 7, 9])
+        elif call == "generate" and generator.token_count() < 110:
+            generator.generate_next_token()
+        elif call == "rewind":
+            generator.rewind_to(max(1, generator.token_count() - number % 5))
+        elif call == "logits":
+            generator.set_logits(generator.get_logits())
+    fresh = generator_for(model, max_length=120, min_length=120, **OPTION)
+    fresh.append_tokens(generator.get_sequence(0))
+    for _ in range(5):
+        generator.generate_next_token()
+        fresh.generate_next_token()
+    assert generator.get_sequence(0).tolist() == fresh.get_sequence(0).tolist()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"temperature": -1.0},
+        {"temperature": float("nan")},
+        {"temperature": 0.1, "top_k": -5},
+        {"random_seed": 7, "top_p": 2.0},
+        {"random_seed": 7, "repetition_penalty": 0.0},
+        {"random_seed": 7, "nothing_of_the_kind": 1},
+        {"random_seed": 7, "num_beams": 2},
+        {"max_length": 10**9},
+        {"top_k": "many"},
+    ],
+)
+def test_a_wrong_live_option_changes_nothing(open_model, generator_for, wrong):
+    """Neither the options, nor the random numbers, nor the text with what is read of it."""
+    options = {"do_sample": True, "temperature": 1.5, "random_seed": 3, "repetition_penalty": 1.2}
+    texts = []
+    for is_disturbed in (False, True):
+        generator = generator_for(open_model("tiny-llama"), max_length=40, min_length=40, **options)
+        generator.append_tokens([9, 8, 9])
+        while not generator.is_done():
+            generator.generate_next_token()
+            if is_disturbed:
+                with pytest.raises((og.EngineError, ValueError, TypeError)):
+                    generator.set_search_options(**wrong)
+        texts.append(generator.get_sequence(0).tolist())
+    assert texts[0] == texts[1]
+
+
+def test_a_wrong_live_bias_or_ban_changes_nothing(open_model, generator_for):
+    generator = generator_for(open_model("tiny-llama"), max_length=40, do_sample=False)
+    generator.append_tokens([9, 8, 9])
+    best, second = np.argsort(-generator.get_logits()[0], kind="stable")[:2].tolist()
+    generator.set_banned_tokens([best])
+    for ids in ([-1], [10**6], ["x"]):
+        with pytest.raises((og.EngineError, TypeError)):
+            generator.set_banned_tokens(ids)
+        with pytest.raises((og.EngineError, TypeError)):
+            generator.set_logit_bias({best: 5.0, ids[0]: 1.0})
+    generator.generate_next_token()
+    assert int(generator.get_next_tokens()[0]) == second
+
+
 def select(row, text=(1,), preferences=None, **options):
     search = RowSearch(
         SearchOptions(**options),
