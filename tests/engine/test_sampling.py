@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -318,9 +318,12 @@ OPTION = {"repetition_penalty": 1.7, "no_repeat_ngram_size": 2, "do_sample": Fal
 @given(
     st.lists(
         st.tuples(st.sampled_from(["append", "generate", "rewind", "logits"]), st.integers(0, 99)),
+        min_size=3,
         max_size=12,
     )
 )
+@example([("generate", 0)] * 6 + [("rewind", 4)])
+@example([("generate", 0)] * 6 + [("rewind", 4), ("append", 1), ("append", 2)])
 def test_what_was_seen_is_right_after_any_calls(open_model, generator_for, calls):
     """A generator that lived through the calls goes on as one that is given the text at once."""
     model = open_model("tiny-llama")
