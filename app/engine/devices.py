@@ -61,7 +61,7 @@ def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any] | No
         elif provider.name == "webgpu":
             fitting = [d for d in _webgpu_devices() if _fits(provider, d.device)]
             if fitting:
-                options.add_provider_for_devices(fitting, dict(provider.options))
+                options.add_provider_for_devices(fitting[:1], dict(provider.options))
                 return None
             log.warning("webgpu is not used: no device is of the kind that was asked for")
         else:
@@ -80,11 +80,12 @@ def _fits(provider: Provider, device: Any) -> bool:
 def check(session: Any, providers: Sequence[Provider]) -> str:
     """The device type that the session truly runs on; logs where that is not what was asked."""
     works = session.get_providers()
+    device_type = _DEVICE_TYPES.get(works[0], str(works[0]).removesuffix("ExecutionProvider"))
     for provider in providers:
         name = _NAMES.get(provider.name)
         if name not in works:
-            log.warning("%s was asked for; the model runs on %s", provider.name, works[0])
-    return _DEVICE_TYPES.get(works[0], str(works[0]).removesuffix("ExecutionProvider"))
+            log.warning("%s was asked for; the model runs on %s", provider.name, device_type)
+    return device_type
 
 
 @dataclass(frozen=True)

@@ -112,15 +112,15 @@ class Session:
         return self._open(data if data is not None else str(path), path.parent)
 
     def _open(self, source: str | bytes, folder: Path) -> Any:
-        options = _session_options(self._options)
+        """On the devices that were asked for or, if the model does not start there, the host."""
+        if any(provider.name != "cpu" for provider in self._providers):
+            try:
+                return self._start(source, folder, self._providers)
+            except RUN_ERRORS as error:
+                names = ", ".join(provider.name for provider in self._providers)
+                log.warning("%s does not start on %s: %s", self._name, names, _words(error))
         try:
-            if isinstance(source, bytes):
-                options.add_session_config_entry(
-                    "session.model_external_initializers_file_folder_path", str(folder)
-                )
-            chosen = devices.add_providers(options, self._providers)
-            with devices.printed_to_log():
-                return onnxruntime.InferenceSession(source, options, providers=chosen)
+            return self._start(source, folder, ())
         except RUN_ERRORS as error:
             if _is_memory(error):
                 raise OutOfMemoryError(f"Not enough memory to load {self._name}.") from error
@@ -129,6 +129,15 @@ class Session:
             raise ModelError(
                 f"The name of the folder of {self._name} is not valid text: rename the folder."
             ) from error
+
+    def _start(self, source: str | bytes, folder: Path, providers: Sequence[Provider]) -> Any:
+        options = _session_options(self._options)
+        if isinstance(source, bytes):
+            options.add_session_config_entry(
+                "session.model_external_initializers_file_folder_path", str(folder)
+            )
+        chosen = devices.add_providers(options, providers)
+        return onnxruntime.InferenceSession(source, options, providers=chosen, enable_fallback=0)
 
     def io_binding(self) -> Any:
         return self._session.io_binding()
@@ -223,8 +232,9 @@ class Session:
             options = _session_options({"intra_op_num_threads": 1})
             chosen = devices.add_providers(options, self._providers)
             model = make(key[1], rank=key[2], axis=axis)
-            with devices.printed_to_log():
-                self._helpers[key] = onnxruntime.InferenceSession(model, options, providers=chosen)
+            self._helpers[key] = onnxruntime.InferenceSession(
+                model, options, providers=chosen, enable_fallback=0
+            )
         helper = self._helpers[key]
         binding = helper.io_binding()
         for name, value in given.items():

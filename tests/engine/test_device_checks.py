@@ -116,6 +116,26 @@ def test_a_provider_that_is_dropped_in_silence_is_named(monkeypatch, data_folder
 
 
 @pytest.mark.webgpu
+@pytest.mark.parametrize("option", ["powerPreference", "deviceId"])
+def test_options_that_a_device_refuses_are_told_and_the_processor_takes_over(option, data_folder):
+    told, logged = alone(
+        f"""
+logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+config = og.Config(sys.argv[1])
+config.clear_providers()
+config.append_provider("webgpu")
+config.set_provider_option("webgpu", "{option}", "77")
+print(og.Model(config).device_type)
+""",
+        arguments=[data_folder / "tiny-llama-gqa"],
+    )
+    assert told == "CPU"
+    assert "model.onnx does not start on webgpu: " in logged
+    assert "webgpu was asked for; the model runs on CPU" in logged
+    assert "Traceback" not in logged
+
+
+@pytest.mark.webgpu
 def test_a_provider_library_may_come_and_go_under_any_name():
     code = """
 import onnxruntime, onnxruntime_ep_webgpu

@@ -199,6 +199,8 @@ class Border:
 
     def __init__(self, monkeypatch):
         self.moved, self.bound = Counter(), Counter()
+        self.logits_bytes: set[int] = set()  # of single runs
+        self.helper_bytes = 0  # what the largest input from the host of a small graph of ours holds
         for module in (adapters, cache, decoder):
             monkeypatch.setattr(module, "to_numpy", self._counted("to_numpy", session.to_numpy))
         monkeypatch.setattr(devices, "copy", self._counted("copy", devices.copy))
@@ -209,7 +211,16 @@ class Border:
             plain_run(subject, binding, stop)
             self._look(subject, binding._bound_outputs)
 
+        plain_apply = session.Session._apply
+
+        def apply(subject, make, given, *others):
+            for tensor in given.values():
+                if tensor.device_name() == "cpu":
+                    self.helper_bytes = max(self.helper_bytes, tensor.tensor_size_in_bytes())
+            plain_apply(subject, make, given, *others)
+
         monkeypatch.setattr(session.Session, "run", run)
+        monkeypatch.setattr(session.Session, "_apply", apply)
 
     def clear(self):
         self.moved.clear()
@@ -226,6 +237,8 @@ class Border:
         for name, tensor in bound.items():
             if tensor is not None and tensor.device_name() == "cpu" and not subject.is_host(name):
                 self.bound[name] += 1
+                if name == "logits":
+                    self.logits_bytes.add(tensor.tensor_size_in_bytes())
 
 
 @pytest.mark.parametrize("options", [{}, {"num_beams": 3}], ids=["greedy", "beams"])
@@ -254,6 +267,9 @@ def test_only_ids_masks_positions_and_logits_cross_to_the_host(
         assert not border.moved
         assert set(border.bound) <= OURS
         assert border.bound["logits"] >= 12
+        rows, vocabulary = options.get("num_beams", 1), generator.get_logits().shape[1]
+        assert border.logits_bytes == {rows * vocabulary * 4}
+        assert border.helper_bytes <= 64  # a length, a shape, numbers of rows
         border.clear()
         kept = next(slot.present for slot in model.slots)
         assert generator.get_output(kept).size
