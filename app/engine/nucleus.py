@@ -17,7 +17,8 @@ Ids = NDArray[np.intp]
 
 _SORTED_AT_ONCE = 1024
 _BUCKETS = 2048
-_PART = 32_768
+_PART = 16_384
+_LIGHT = np.float32(1e-3)
 _JUST_BELOW_ONE = 1 - 1e-6  # comparisons are in float32
 
 
@@ -38,7 +39,8 @@ class Ranking:
             self._order = np.argsort(-weights, kind="stable")
             self._cumulative = before + np.cumsum(weights[self._order], dtype=np.float64)
         elif low < high:
-            self._buckets, masses = _in_buckets(weights, low, high)
+            light = weights.mean() * _LIGHT  # what is lighter may share a bucket: it matters little
+            self._buckets, masses = _in_buckets(weights, max(low, light), high)
             self._cumulative = before + np.cumsum(masses)
 
     def reach(self, mass: float) -> tuple[int, float]:
@@ -67,8 +69,9 @@ def _in_buckets(
 ) -> tuple[NDArray[np.uint16], NDArray[np.float64]]:
     """The bucket of each weight, the heaviest in bucket 0, and what each bucket weighs.
 
-    The eighth root spreads what is light over more buckets; in a narrow range it would make unequal
-    weights equal. Part by part: what is in work stays in the processor's cache.
+    What is lighter than `low` is in the last. The eighth root spreads what is light over more
+    buckets; in a narrow range it would make unequal weights equal. Part by part: what is in work
+    stays in the processor's cache.
     """
     root = _itself if low > high / 2 else _eighth_root
     top = root(high)
@@ -76,7 +79,8 @@ def _in_buckets(
     buckets, masses = np.empty(len(weights), np.uint16), np.zeros(_BUCKETS + 2)
     for start in range(0, len(weights), _PART):
         part = weights[start : start + _PART]
-        depths = top - root(part)
+        depths = np.maximum(part, low)
+        np.subtract(top, root(depths), out=depths)
         depths *= scale
         numbers = depths.astype(np.intp)
         buckets[start : start + _PART] = numbers
@@ -93,8 +97,8 @@ def draw_from_all(
     min_p: float = 0.0,
 ) -> int:
     """top_p cuts only between 0 and 1; min_p cuts what it leaves."""
-    highest = int(row.argmax())
-    weights = weights_of(row, row[highest], temperature)
+    weights = weights_of(row, row.max(), temperature)
+    highest = int(weights.argmax())
     has_nucleus = 0.0 < top_p < 1.0
     wanted = top_p * float(weights.sum(dtype=np.float64)) if has_nucleus else math.inf
     if wanted <= 1.0:  # the likeliest weighs 1

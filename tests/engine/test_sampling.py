@@ -118,6 +118,7 @@ ROWS = arrays.arrays(
     st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=5),
     st.sampled_from([1, 4, 1024]),
 )
+@example(np.float32([3.0, 3.0000002, 0.0]), 0, 0.1037, 0.0, 50.0, [0.0], 1)
 def test_the_quick_forms_draw_what_a_full_sort_draws(
     row, top_k, top_p, min_p, temperature, points, sorted_at_once
 ):
