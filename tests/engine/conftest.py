@@ -52,6 +52,13 @@ def _working(name: str) -> str:
     return name
 
 
+@pytest.fixture(autouse=True)
+def _marked_device_works(request: pytest.FixtureRequest) -> None:
+    """A test that is marked for a device is skipped, with the reason, where it does not work."""
+    if request.node.get_closest_marker("webgpu"):
+        _working("webgpu")
+
+
 @pytest.fixture(params=["cpu", *OTHER_DEVICES])
 def device(request: pytest.FixtureRequest) -> str:
     return _working(request.param)
