@@ -21,6 +21,7 @@ from app.engine.model import Model
 from app.engine.session import RUN_ERRORS, TensorInfo, host_tensor, to_numpy
 
 Parameters = Mapping[str, Any]
+_UNREADABLE: tuple[type[BaseException], ...] = (*RUN_ERRORS, UnicodeError)
 _ROLE = re.compile(r"(?i)(?:lora|adapter)[._-]?(?P<role>[ab])(?![a-z0-9])")
 
 
@@ -138,7 +139,7 @@ def _read(path: Path) -> Parameters:
         raise ModelError(f"There is no adapter file at {path!s:.300}.")
     try:
         found = onnxruntime.AdapterFormat.read_adapter(str(path)).get_parameters()
-    except (*RUN_ERRORS, UnicodeError) as error:
+    except _UNREADABLE as error:
         raise ModelError(f"{path.name} is not an adapter file, or it is cut short.") from error
     if not found:
         raise ModelError(f"{path.name} holds no parameters.")
