@@ -330,7 +330,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         for kind, methods in _METHODS.items():
             if isinstance(obj, kind):
-                return attr in methods
+                return attr in methods or attr in getattr(type(obj), "_fields", ())
         return super().is_safe_attribute(obj, attr, value)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:

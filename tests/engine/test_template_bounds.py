@@ -5,13 +5,19 @@ The bounds count steps, bytes and the thread's own computing: a busy machine ref
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from app import engine as og
-from app.engine import template_bounds
+from app.engine import chat_template, template_bounds
 from app.engine.chat_template import render
 
+REAL_TEMPLATES = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in sorted((Path(__file__).parents[1] / "chat" / "templates").glob("*.jinja"))
+}
 MESSAGES = [{"role": "user", "content": "Hi"}]
 _DOUBLE = "{% set n = namespace(x=SEED, y=SEED) %}{% for i in range(60) %}STEP{% endfor %}END"
 
@@ -136,6 +142,50 @@ def test_long_talks_are_within_the_bounds():
         assert f"<|{message['role']}|>{message['content'].strip()}<|end|>" in text
         assert json.dumps(message) in text
     assert text.endswith("3 of {}    x")
+
+
+IDIOMS = """{% for m in messages | selectattr('role', 'equalto', 'user') | list %}
+{{ loop.index }}/{{ loop.length }} {{ loop.last }} {{ m.content | trim | title | indent(2) }}
+{% endfor %}
+{{ messages | map(attribute='content') | join(' / ') | length }} {{ [3, 1, 2] | sort | join(',') }}
+{{ [1, 2, 3] | sum }} {{ [{'n': 2}, {'n': 5}] | sum(attribute='n') }} {{ [2, 9] | max }}
+{{ {'b': [1, {'c': None}]} | dictsort }} {{ 'a,b'.split(',') | last | upper ~ 1 ~ none ~ [1, 'x'] }}
+{{ 'x' * 3 + 'y' }} {{ [1] * 2 + [3] }} {{ 7 // 2 }} {{ 7 % 4 }} {{ 2 ** 10 }}
+{{ '%05.1f|%s' % (2, 'a') }}
+{{ '{0}-{b:>4}'.format(1, b='z') }} {{ messages[-1].content[::-1] }} {{ (1, 2) == (1, 2) }}
+{{ 'a' in {'a': 1} }} {{ [1, 2] in [[1, 2]] }} {{ {'k': 1}.items() | list }}
+{{ messages | groupby('role') | map(attribute='grouper') | list }} {{ 'aXa' | replace('X', '--') }}
+{{ '1' | int + 2 }} {{ 2.567 | round(1) }} {{ namespace(a=[1]).a }} {{ range(3) | list | tojson }}
+{% macro m(x, y=2) %}[{{ x }}{{ y }}{{ caller() if caller }}]{% endmacro %}
+{{ m(1) }}{% call m(3) %}c{% endcall %}
+{% set t %}kept {{ 1 }}{% endset %}{{ t | upper }} {{ undefined_name | default('d') }}"""
+
+
+@pytest.mark.parametrize(
+    "template",
+    [IDIOMS, *REAL_TEMPLATES.values()],
+    ids=["idioms", *REAL_TEMPLATES],
+)
+def test_honest_templates_write_what_they_write_without_bounds(template):
+    plain = ImmutableSandboxedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[chat_template._GenerationTag, "jinja2.ext.loopcontrols"],
+    )
+    plain.filters["tojson"] = chat_template._to_json
+    plain.globals["raise_exception"] = chat_template._raise_exception
+    plain.globals["strftime_now"] = lambda _: "today"
+    messages = [
+        {"role": role, "content": f"{role} says <b> {index}\nand more"}
+        for index, role in enumerate(["user", "assistant", "user"])
+    ]
+    values = {"add_generation_prompt": True, "bos_token": "<s>", "eos_token": "</s>"}
+    expected = plain.from_string(template).render(messages=messages, tools=None, **values)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chat_template, "_strftime_now", lambda _: "today")
+        chat_template._compile.cache_clear()
+        assert render(template, messages, **values) == expected
+    chat_template._compile.cache_clear()
 
 
 def test_who_traces_goes_on_tracing():
