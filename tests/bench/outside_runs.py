@@ -85,30 +85,30 @@ def _case(
     has_peer = peer is not None and "min_p" not in CASES[name]
     found: list[tuple[float, float, float]] = []
     for _ in range(rounds):
-        before = timer.seconds
-        whole = _per_token(og, ours, name)
-        within = 1e3 * (timer.seconds - before) / STEPS
-        found.append((whole, within, _per_token(peer, theirs, name) if peer and has_peer else 0.0))
+        whole, within = _per_token(og, ours, name, timer)
+        other, _ = _per_token(peer, theirs, name, timer) if has_peer else (0.0, 0.0)
+        found.append((whole, within, other))
     whole, within, other = (float(np.median(column)) for column in zip(*found, strict=True))
     ratio = f"{whole / other:.2f}" if has_peer else "-"
     return whole - within, within, ratio
 
 
-def _per_token(library: Any, model: Any, name: str) -> float:
-    """Milliseconds of one generate_next_token, is_done and get_next_tokens."""
+def _per_token(library: Any, model: Any, name: str, timer: _RunTimer) -> tuple[float, float]:
+    """Milliseconds of one generate_next_token, is_done and get_next_tokens; those in our runs."""
     params = library.GeneratorParams(model)
     length = TOKENS_BEFORE + STEPS
-    params.set_search_options(max_length=length, min_length=length, random_seed=1, **CASES[name])
+    params.set_search_options(max_length=length, random_seed=1, **CASES[name])
     if name == "guided JSON":
         params.set_guidance("json_schema", _SCHEMA)
     generator = library.Generator(model, params)
     generator.append_tokens(np.arange(7, 7 + TOKENS_BEFORE, dtype=np.int32))
-    count, start = 0, time.perf_counter()
+    timer.seconds, count, start = 0.0, 0, time.perf_counter()
     while not generator.is_done():
         generator.generate_next_token()
         generator.get_next_tokens()
         count += 1
-    return 1e3 * (time.perf_counter() - start) / count
+    seconds = time.perf_counter() - start
+    return 1e3 * seconds / count, 1e3 * timer.seconds / count
 
 
 def _with_vocabulary(source: Path, size: int, target: Path) -> Path:
