@@ -11,15 +11,7 @@ import re
 import string
 import sys
 import time
-from collections.abc import (
-    Callable,
-    ItemsView,
-    Iterator,
-    KeysView,
-    Mapping,
-    Sequence,
-    ValuesView,
-)
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import CodeType, FrameType
@@ -33,7 +25,7 @@ from jinja2.visitor import NodeTransformer
 
 LONGEST_TEMPLATE = 1 << 18  # characters; the longest of known models has 30,000
 LONGEST_TEXT = 1 << 24  # characters of one value
-MOST_ITEMS = 1 << 19  # of one list, all that it holds counted
+MOST_ITEMS = 1 << 18  # of one list, all that it holds counted
 MOST_BYTES = 1 << 29  # of all values together that are made on the way
 MOST_STEPS = 3_000_000
 MOST_SECONDS = 1.5  # of this thread's own computing
@@ -42,7 +34,8 @@ _MOST_BITS = 1 << 15  # of a whole number
 _CLOCK_EVERY = 256  # steps
 
 Filter = Callable[..., Any]
-_CONTAINERS = (list, tuple, dict, set, KeysView, ValuesView, ItemsView, Namespace)
+_VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+_CONTAINERS = (list, tuple, dict, set, *_VIEWS, Namespace)
 
 
 class TooMuch(BaseException):
