@@ -473,8 +473,8 @@ class Generator:
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError("set_runtime_option takes two strings.")
         if key != "terminate_session":
+            self._apply_run_entry(key, value)
             self._run_entries[key] = value
-            self._apply_run_entries()
             return
         if value not in ("0", "1"):
             raise EngineError(f'terminate_session must be "0" or "1", not {shown(value)}.')
@@ -513,8 +513,16 @@ class Generator:
 
     def _apply_run_entries(self) -> None:
         for key, value in self._run_entries.items():
-            if key not in ("cuda_graph", "terminate_session"):
-                self._stop.run_options.add_run_config_entry(key, value)
+            self._apply_run_entry(key, value)
+
+    def _apply_run_entry(self, key: str, value: str) -> None:
+        if key in ("cuda_graph", "terminate_session"):
+            return
+        try:
+            self._stop.run_options.add_run_config_entry(key, value)
+        except (RuntimeError, UnicodeError, TypeError) as error:
+            text = f"The runtime refuses {shown(key)}: {shown(value)} as an option of a run."
+            raise EngineError(text) from error
 
 
 def _seed(seed: int) -> int | None:

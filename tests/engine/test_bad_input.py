@@ -454,9 +454,18 @@ def test_names_that_do_not_exist(open_model, generator_for):
 
 def test_runtime_options_are_two_strings(open_model, generator_for):
     generator = generator_for(open_model("tiny-llama"))
-    for key, value in (("terminate_session", "2"), ("a", 1), (1, "a")):
+    wrong = [("terminate_session", "2"), ("a", 1), (1, "a"), ("", ""), ("x" * 5000, "1")]
+    for key, value in wrong:
         with pytest.raises(SENTENCE):
             generator.set_runtime_option(key, value)
+    generator.use_stop(og.Stop())  # what was refused is not tried again
+    generator.append_tokens([40])
+
+
+def test_run_options_of_the_config_that_the_runtime_refuses(folder, generator_for):
+    change(folder, model__decoder__run_options={"": "1"})
+    with pytest.raises(og.EngineError, match="refuses"):
+        generator_for(og.Model(folder))
 
 
 def test_closed_things_say_so(data_folder, generator_for):
