@@ -107,7 +107,7 @@ class Generator:
     def _read(self, given: Tokens) -> Iterator[int]:
         size = self._options.chunk_size if self._options.chunk_size > 0 else CHUNK_SIZE
         decoder = self._open()
-        if self._batch > 1 or decoder.must_read_at_once(self._length + given.shape[1]):
+        if self._rows > 1 or decoder.must_read_at_once(self._length + given.shape[1]):
             size = given.shape[1]
         start = min(self._length, decoder.length)
         decoder.mark()
