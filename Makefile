@@ -34,6 +34,7 @@ fix: prepared
 bench: prepared
 	@$(BIN)/python packaging/setup/first_model.py --data build/bench
 	@PYTHONPATH=. $(BIN)/python tests/bench/generator.py build/bench/models/SmolLM2-135M-Instruct
+	@PYTHONPATH=. $(BIN)/python tests/bench/outside_runs.py tests/data/tiny-llama
 	@PYTHONPATH=. $(BIN)/python tests/bench/decode_vs_llamacpp.py
 	@PYTHONPATH=. $(BIN)/python tests/bench/transcript.py
 

@@ -1,4 +1,4 @@
-"""Builds dist/inglenook, one folder that runs without Python, and tries it as a person would get it.
+"""Builds dist/inglenook, one folder that runs without Python, and tries it as a person gets it.
 
     python packaging/freeze.py               build, then try
     python packaging/freeze.py --only-try    try what was built

@@ -4,7 +4,7 @@ Arrays in, arrays out. Imports nothing else of app and could be published alone.
 """
 
 from app.engine.adapters import Adapters
-from app.engine.config import Config
+from app.engine.config_file import Config
 from app.engine.devices import (
     get_current_gpu_device_id,
     is_cuda_available,
@@ -28,6 +28,7 @@ from app.engine.log import set_log_callback, set_log_options
 from app.engine.model import Model
 from app.engine.params import GeneratorParams
 from app.engine.stop import Stop
+from app.engine.telemetry import disable_telemetry_events, enable_telemetry_events
 from app.engine.tensors import NamedTensors, Tensor
 from app.engine.tokenizer import Tokenizer, TokenizerStream
 
@@ -47,6 +48,8 @@ __all__ = [
     "Tensor",
     "Tokenizer",
     "TokenizerStream",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "get_current_gpu_device_id",
     "is_cuda_available",
     "is_dml_available",

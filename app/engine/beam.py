@@ -25,6 +25,8 @@ from app.engine.select import (
     prepared,
 )
 
+Ways = tuple[NDArray[np.int64], NDArray[np.int64], Logits]  # beams, tokens, sums, best first
+
 _OUT_OF_RACE = -1e9  # the first step's other beams: they hold the same text as the first
 
 
@@ -82,22 +84,19 @@ class BeamSearch:
     def choose(
         self, logits: Logits, text: Tokens, ended: Flags, guide: Guide | None = None
     ) -> Choice:
-        rows = np.stack(
-            [
+        tokens = np.full(len(logits), self._pad_id, np.int32)
+        parents = np.arange(len(logits))
+        ways = {}  # all of them first: what fails leaves the search as it was
+        for item in (i for i, prompt in enumerate(self._prompts) if not prompt.is_done):
+            here = slice(item * self._beams, (item + 1) * self._beams)
+            rows = [
                 prepared(row, text[index], self._chain, index, guide)
-                for index, row in enumerate(logits)
+                for index, row in enumerate(logits[here], here.start)
             ]
-        )
-        check_highest(float(rows.max()))
-        sums = _log_softmax(rows) + self._scores.reshape(-1, 1)  # (B * beams, V)
-        tokens = np.full(len(rows), self._pad_id, np.int32)
-        parents = np.arange(len(rows))
-        for item, prompt in enumerate(self._prompts):
-            if not prompt.is_done:
-                first = item * self._beams
-                here = slice(first, first + self._beams)
-                beams, tokens[here] = self._step(item, sums[here], text[here])
-                parents[here] = first + beams
+            ways[item] = here, self._best(item, rows)
+        for item, (here, best) in ways.items():
+            beams, tokens[here] = self._step(item, best, text[here])
+            parents[here] = here.start + beams
         is_done = np.array([prompt.is_done for prompt in self._prompts])
         return Choice(tokens, np.repeat(is_done, self._beams), parents)
 
@@ -113,34 +112,48 @@ class BeamSearch:
         return standing.finished[rank].tokens
 
     def _step(
-        self, item: int, sums: Logits, text: Tokens
+        self, item: int, best: Ways, text: Tokens
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """One prompt's beams go on: (beams that are continued, tokens) of the new beams."""
         prompt, length = self._prompts[item], text.shape[1]
-        best = largest(sums.reshape(-1), (1 + max(1, len(self._eos_ids))) * self._beams)
-        highest = float(sums.reshape(-1)[best[0]])
+        beams, tokens, sums = best
         taken: list[int] = []
-        for rank, candidate in enumerate(best.tolist()):
-            beam, token = divmod(candidate, sums.shape[1])
+        for rank, (beam, token) in enumerate(zip(beams.tolist(), tokens.tolist(), strict=True)):
             if token not in self._eos_ids:
-                taken.append(candidate)
+                taken.append(rank)
             elif rank < self._beams:
-                score = self._score(sums[beam, token], length)
-                prompt.add(Hypothesis(score, text[beam].copy()))
+                prompt.add(Hypothesis(self._score(sums[rank], length), text[beam].copy()))
             if len(taken) == self._beams:
                 break
         if prompt.is_full:
-            cannot_improve = self._score(highest, length) <= prompt.finished[-1].score
+            cannot_improve = self._score(float(sums[0]), length) <= prompt.finished[-1].score
             prompt.is_done = self._options.early_stopping or cannot_improve
-        beams, tokens = np.divmod(np.array(taken, np.int64), sums.shape[1])
-        self._scores[item] = sums.reshape(-1)[taken]
-        return beams, tokens.astype(np.int32)
+        self._scores[item] = sums[taken]
+        return beams[taken], tokens[taken].astype(np.int32)
+
+    def _best(self, item: int, rows: Sequence[Logits]) -> Ways:
+        """The likeliest ways on; no beam gives more of them than are needed."""
+        for row in rows:
+            check_highest(float(row.max()))
+        count = (1 + max(1, len(self._eos_ids))) * self._beams
+        tokens = [largest(row, count) for row in rows]
+        sums = [
+            _log_probabilities(row, ids) + score
+            for row, ids, score in zip(rows, tokens, self._scores[item], strict=True)
+        ]
+        beams = np.repeat(np.arange(len(rows)), [len(ids) for ids in tokens])
+        together = np.concatenate(sums)
+        order = np.argsort(-together, kind="stable")[:count]
+        return beams[order], np.concatenate(tokens)[order], together[order]
 
     def _score(self, total: float, length: int) -> float:
         return float(total / float(length) ** self._options.length_penalty)
 
 
-def _log_softmax(rows: Logits) -> Logits:
-    shifted = rows - rows.max(axis=1, keepdims=True)
-    found: Logits = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+def _log_probabilities(row: Logits, ids: NDArray[np.intp]) -> Logits:
+    """Of these ids only, the likeliest first."""
+    highest = row[ids[0]]
+    weights = row - highest
+    np.exp(weights, out=weights)
+    found: Logits = (row[ids] - highest) - np.log(weights.sum())
     return found

@@ -1,7 +1,7 @@
 """Chat templates in a Jinja sandbox, with what Hugging Face's own renderer adds to the language.
 
-A template comes with a model from somewhere and is not trusted: it sees only the values given here
-and cannot change them.
+A template comes with a model from somewhere and is not trusted: it sees only the values given here,
+cannot change them, and what it takes of the machine has bounds (template_bounds.py).
 """
 
 import json
@@ -14,9 +14,11 @@ import jinja2
 from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from app.engine.errors import EngineError
+from app.engine.template_bounds import BoundedSandbox, TooMuch, bounded
+
+_LONGEST_DATE_FORMAT = 100
 
 
 class _GenerationTag(Extension):
@@ -46,28 +48,31 @@ def render(
 ) -> str:
     """The prompt as text, as transformers' apply_chat_template(tokenize=False) gives it."""
     try:
-        return _compile(template).render(
-            messages=messages,
-            tools=tools,
-            add_generation_prompt=add_generation_prompt,
-            bos_token=bos_token,
-            eos_token=eos_token,
-            **extra,
-        )
+        with bounded():
+            return _compile(template).render(
+                messages=messages,
+                tools=tools,
+                add_generation_prompt=add_generation_prompt,
+                bos_token=bos_token,
+                eos_token=eos_token,
+                **extra,
+            )
+    except TooMuch as error:
+        raise EngineError(f"The model's chat template cannot be used: {error}.") from error
     except _TemplateRefusal as error:
         raise EngineError(f"The model's chat template refuses this: {error.message}") from error
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise EngineError(f"The model's chat template failed: {error}") from error
-    except (AttributeError, RecursionError, MemoryError) as error:
+    except (AttributeError, SyntaxError, RecursionError, MemoryError) as error:
         raise EngineError(f"The model's chat template failed: {error}") from error
 
 
 @lru_cache(maxsize=8)
 def _compile(template: str) -> jinja2.Template:
-    environment = ImmutableSandboxedEnvironment(
+    environment = BoundedSandbox(
         trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols]
     )
-    environment.filters["tojson"] = _to_json
+    environment.add_filter("tojson", _to_json)
     environment.globals["raise_exception"] = _raise_exception
     environment.globals["strftime_now"] = _strftime_now
     return environment.from_string(template)
@@ -95,4 +100,6 @@ def _raise_exception(message: str) -> NoReturn:
 
 
 def _strftime_now(format: str) -> str:
+    if len(format) > _LONGEST_DATE_FORMAT or any(letter.isdigit() for letter in format):
+        raise ValueError("strftime_now takes a short format without widths")
     return datetime.now().strftime(format)

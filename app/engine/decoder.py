@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.engine import graph, log
 from app.engine.cache import Rows, make_cache
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 from app.engine.feeds import Feeds, Span, Tokens
 from app.engine.model import Model
 from app.engine.session import BFLOAT16, FLOAT, Array, TensorInfo, host_tensor, to_numpy, widen
@@ -38,7 +38,7 @@ class Decoder:
         self._cache_names = {name for slot in model.slots for name in (slot.past, slot.present)}
         self._logits_name = config.decoder.outputs["logits"]
         outside = self._cache_names | {self._logits_name, graph.POSITIONS}
-        passed = {config.decoder.inputs["inputs_embeds"]}
+        passed = {config.decoder.inputs[word] for word in ("inputs_embeds", "hidden_states")}
         self._stages: list[Stage] = []
         for part in model.parts:
             feeds = self._feeds.make(part.session.inputs)
@@ -47,6 +47,12 @@ class Decoder:
                 passed |= {part.renamed.get(name, name) for name in part.session.outputs}
         self._head = next(s for s in self._stages if self._logits_name in s.session.outputs)
         self._logits_info = self._head.session.outputs[self._logits_name]
+        names = config.decoder.inputs
+        self._limits = {
+            names["input_ids"]: self._vocab_size,
+            names["position_ids"]: config.context_length,
+            names["attention_mask"]: 2,
+        }
         self._wanted = {name for stage in self._stages for name in stage.session.inputs}
         self._passed: dict[str, Any] = {}  # what stages gave that run only once a text
         self._last_passed: dict[str, Any] = {}
@@ -198,9 +204,16 @@ class Decoder:
             if name in stage.session.inputs or name in stage.session.overridable
         ]
         if is_ours or not takers:
-            raise EngineError(f"The model has no input named {name!r} that can be set.")
+            raise EngineError(f"The model has no input named {shown(name)} that can be set.")
+        self._check_numbers(name, array)
         for stage in takers:
             stage.give(name, array)
+
+    def _check_numbers(self, name: str, array: Array) -> None:
+        """Ids, positions and masks in range: not every provider looks before it reads."""
+        limit = self._limits.get(name)
+        if limit is not None and ((array < 0) | (array >= limit)).any():
+            raise EngineError(f"The input {name} takes numbers from 0 to {limit - 1}.")
 
     def give_to(self, part: str, name: str, array: Array) -> None:
         """To one graph only, as the type that it takes; it may have no such input."""
@@ -226,7 +239,7 @@ class Decoder:
                 return to_numpy(self._last_passed[name])
         found = self._cache.read(name) if name in self._cache_names else None
         if found is None:
-            raise EngineError(f"Generator input '{name}' was not found.")
+            raise EngineError(f"Generator input {shown(name)} was not found.")
         return found
 
     def output(self, name: str) -> Array:
@@ -244,7 +257,7 @@ class Decoder:
             tensor = next((tensor for tensor in given if tensor is not None), None)
             found = to_numpy(tensor) if tensor is not None else None
         if found is None:
-            raise EngineError(f"Generator output '{name}' was not found.")
+            raise EngineError(f"Generator output {shown(name)} was not found.")
         return found
 
     # ------------------------------------------------------------ logits

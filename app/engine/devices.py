@@ -12,16 +12,19 @@ import logging
 import operator
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 
-from app.engine.config import Provider
-from app.engine.errors import EngineError, ModelError
+from app.engine import graph
+from app.engine.config import DeviceFilter, Provider
+from app.engine.errors import EngineError, ModelError, shown
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +32,7 @@ CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 WEBGPU = "WebGpuExecutionProvider"
 _NAMES = {"cpu": CPU, "cuda": CUDA, "webgpu": WEBGPU}
+_WARNING, _FATAL = 2, 4  # onnxruntime's log levels
 _current_gpu = 0
 RUNTIME_ERRORS: tuple[type[BaseException], ...] = (
     RuntimeError,
@@ -55,42 +59,57 @@ def add_providers(options: Any, providers: Sequence[Provider]) -> list[Any] | No
         if why_not:
             log.warning("%s is not used: %s", provider.name, why_not)
         elif provider.name == "webgpu":
-            options.add_provider_for_devices(_webgpu_devices(), dict(provider.options))
-            return None
+            fitting = [d for d in _webgpu_devices() if _fits(provider, d.device)]
+            if fitting:
+                options.add_provider_for_devices(fitting[:1], dict(provider.options))
+                return None
+            log.warning("webgpu is not used: no device is of the kind that was asked for")
         else:
+            if provider.device != DeviceFilter():
+                log.warning("%s takes its device by set_current_gpu_device_id", provider.name)
             _load_cuda()
             options_given = {"device_id": str(_current_gpu), **provider.options}
             chosen.append((_NAMES[provider.name], options_given))
     return [*chosen, CPU]
 
 
+def _fits(provider: Provider, device: Any) -> bool:
+    return provider.device.fits(device.type.name.lower(), device.device_id, device.vendor_id)
+
+
 def check(session: Any, providers: Sequence[Provider]) -> str:
     """The device type that the session truly runs on; logs where that is not what was asked."""
     works = session.get_providers()
+    device_type = _DEVICE_TYPES.get(works[0], str(works[0]).removesuffix("ExecutionProvider"))
     for provider in providers:
         name = _NAMES.get(provider.name)
         if name not in works:
-            log.warning("%s was asked for; the model runs on %s", provider.name, works[0])
-    return _DEVICE_TYPES.get(works[0], str(works[0]).removesuffix("ExecutionProvider"))
+            log.warning("%s was asked for; the model runs on %s", provider.name, device_type)
+    return device_type
 
 
-def placement(memory_info: Any) -> dict[str, Any]:
-    """Arguments of OrtValue.ortvalue_from_shape_and_type for a tensor in this memory.
+@dataclass(frozen=True)
+class Memory:
+    """Where a tensor of a session lies: what onnxruntime's functions take for it."""
 
-    A plug-in's memory is reached through its device; the built-in ones have no shared allocator
-    and are reached by name.
-    """
-    name = memory_info.name.lower()
-    if name == "cuda":
-        return {"device_type": "cuda", "device_id": memory_info.device_id}
-    if "webgpu" in name:
-        kind = onnxruntime.OrtDeviceMemoryType.DEFAULT
-        return {"memory_info": _webgpu_devices()[0].memory_info(kind)}
-    return {"device_type": "cpu"}
+    device_type: str
+    device_id: int
+    placement: Mapping[str, Any]  # arguments of OrtValue.ortvalue_from_shape_and_type
 
+    @classmethod
+    def of(cls, info: Any) -> "Memory":
+        """The built-in providers' memory is reached by name, a plug-in's as it is told."""
+        name = info.name.lower()
+        if name == "cuda":
+            place = {"device_type": "cuda", "device_id": info.device_id}
+            return cls("cuda", info.device_id, place)
+        if name.startswith("webgpu"):
+            return cls("webgpu", info.device_id, {"memory_info": info})
+        return cls("cpu", 0, {"device_type": "cpu"})
 
-def is_host(memory_info: Any) -> bool:
-    return placement(memory_info) == {"device_type": "cpu"}
+    @property
+    def is_host(self) -> bool:
+        return self.device_type == "cpu"
 
 
 def copy(source: Any, target: Any) -> None:
@@ -109,7 +128,7 @@ def problem(word: str) -> str:
     if word == "cuda":
         return _cuda_problem()
     if word == "webgpu":
-        return "" if _webgpu_devices() else "the WebGPU plug-in or a device for it is missing"
+        return _webgpu_problem()
     return "this build does not support it"
 
 
@@ -149,7 +168,8 @@ def set_current_gpu_device_id(number: int) -> None:
     """The CUDA device of models opened from now on, unless their options name another."""
     global _current_gpu
     if isinstance(number, bool) or operator.index(number) < 0:
-        raise EngineError(f"A device number is 0 or more, not {number!r}.")
+        raise EngineError(f"A device number is 0 or more, not {shown(number)}.")
+    problem.cache_clear()
     _current_gpu = operator.index(number)
 
 
@@ -159,18 +179,22 @@ def get_current_gpu_device_id() -> int:
 
 def register_execution_provider_library(name: str, path: str | os.PathLike[str]) -> None:
     """Make a provider known that comes as a library of its own."""
+    _forget_what_works()
     try:
-        onnxruntime.register_execution_provider_library(str(name), os.fspath(path))
+        with _quiet():
+            onnxruntime.register_execution_provider_library(str(name), os.fspath(path))
     except RUNTIME_ERRORS as error:
         words = " ".join(str(error).split())[:200]
-        raise EngineError(f"The provider library {path} cannot be loaded: {words}") from error
+        text = f"The provider library {shown(path)} cannot be loaded: {words}"
+        raise EngineError(text) from error
 
 
 def unregister_execution_provider_library(name: str) -> None:
+    _forget_what_works()
     try:
         onnxruntime.unregister_execution_provider_library(str(name))
     except RUNTIME_ERRORS as error:
-        raise EngineError(f"No provider library was registered as {name!r}.") from error
+        raise EngineError(f"No provider library was registered as {shown(name)}.") from error
 
 
 def physical_cores() -> int:
@@ -201,7 +225,42 @@ def _cuda_problem() -> str:
     except OSError:
         return "no NVIDIA driver was found"
     status = driver.cuInit(0)
-    return f"the NVIDIA driver answers with error {status}" if status else ""
+    if status:
+        return f"the NVIDIA driver answers with error {status}"
+    _load_cuda()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL
+    with printed_to_log():
+        return _trial_problem(options, CUDA, [(CUDA, {"device_id": str(_current_gpu)}), CPU])
+
+
+def _webgpu_problem() -> str:
+    try:
+        found = _webgpu_devices()
+    except ModelError as error:
+        return str(error)
+    if not found:
+        return "no graphics device for it was found"
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = _FATAL
+    options.add_provider_for_devices(found[:1], {})
+    return _trial_problem(options, WEBGPU)
+
+
+def _trial_problem(options: Any, provider: str, providers: list[Any] | None = None) -> str:
+    """A device may be listed, and its driver not work: only a run on it tells."""
+    try:
+        model = graph.zeros_model(1, rank=1, axis=0)
+        session = onnxruntime.InferenceSession(
+            model, options, providers=providers, enable_fallback=0
+        )
+        session.run(None, {"shape": np.array([4], np.int64)})
+    except RUNTIME_ERRORS as error:
+        log.info("%s does not work: %s", provider, " ".join(str(error).split()))
+        return "its driver does not work in a trial run"
+    if provider not in session.get_providers():
+        return "onnxruntime could not start it; its libraries may be missing"
+    return ""
 
 
 @cache
@@ -213,11 +272,35 @@ def _load_cuda() -> None:
 
 @cache
 def _webgpu_devices() -> list[Any]:
+    """Raises ModelError with the reason if the plug-in is not there or cannot be loaded."""
+    if not _known_devices():  # somebody may have made it known already
+        try:
+            plugin = importlib.import_module("onnxruntime_ep_webgpu")
+            with _quiet():
+                path = plugin.get_library_path()
+                onnxruntime.register_execution_provider_library("webgpu", path)
+        except ImportError as error:
+            raise ModelError("the package onnxruntime-ep-webgpu is not installed") from error
+        except Exception as error:  # what a plug-in raises here is not documented
+            words = " ".join(str(error).split())[:200]
+            raise ModelError(f"its plug-in could not be loaded: {words}") from error
+    return _known_devices()
+
+
+def _known_devices() -> list[Any]:
+    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == WEBGPU]
+
+
+def _forget_what_works() -> None:
+    for cached in (problem, _webgpu_devices):
+        cached.cache_clear()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What libraries have to say while they load goes to stderr past our log."""
+    onnxruntime.set_default_logger_severity(_FATAL)
     try:
-        plugin = importlib.import_module("onnxruntime_ep_webgpu")
-        onnxruntime.register_execution_provider_library("webgpu", plugin.get_library_path())
-    except (ImportError, AttributeError):
-        return []
-    except Exception as error:  # what a plug-in raises here is not documented
-        raise ModelError(f"The WebGPU plug-in could not be loaded: {error}") from error
-    return [d for d in onnxruntime.get_ep_devices() if d.ep_name == WEBGPU]
+        yield
+    finally:
+        onnxruntime.set_default_logger_severity(_WARNING)

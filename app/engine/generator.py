@@ -18,7 +18,7 @@ from app.engine.arguments import checked_logits, checked_tokens
 from app.engine.beam import BeamSearch
 from app.engine.decoder import Decoder, Logits
 from app.engine.encoder_decoder import Translator, make_decoder
-from app.engine.errors import ContextFullError, EngineError, Stopped
+from app.engine.errors import ContextFullError, EngineError, Stopped, shown
 from app.engine.feeds import Tokens
 from app.engine.guidance import Guidance, GuidanceOptions
 from app.engine.log import note
@@ -41,6 +41,8 @@ _LIVE_OPTIONS = {
 
 class Generator:
     def __init__(self, model: Model, params: GeneratorParams) -> None:
+        if not isinstance(model, Model) or not isinstance(params, GeneratorParams):
+            raise TypeError("A Generator is made of a Model and of GeneratorParams.")
         self._model = model
         self._model_config = model.config.model
         self._configuration = model.config
@@ -107,7 +109,7 @@ class Generator:
     def _read(self, given: Tokens) -> Iterator[int]:
         size = self._options.chunk_size if self._options.chunk_size > 0 else CHUNK_SIZE
         decoder = self._open()
-        if self._batch > 1 or decoder.must_read_at_once(self._length + given.shape[1]):
+        if self._rows > 1 or decoder.must_read_at_once(self._length + given.shape[1]):
             size = given.shape[1]
         start = min(self._length, decoder.length)
         decoder.mark()
@@ -201,6 +203,12 @@ class Generator:
             return True
         return self._logits is None and bool(self._ended.all())
 
+    def get_finish_reasons(self) -> list[str]:
+        """Of each prompt "eos", "length", or "" while its answer goes on."""
+        ended = self._ended.reshape(self._batch, self._beams)
+        last = "length" if self._length >= self._options.max_length else ""
+        return ["eos" if all(beams) else last for beams in ended.tolist()]
+
     def get_next_tokens(self) -> Tokens:
         """The token of each row that was chosen (or appended) last, end-of-text included."""
         return self._next.copy()
@@ -230,6 +238,7 @@ class Generator:
         self._speculation.drop()
         if self._beams > 1:
             self._end_beams(wanted)
+        self._search.restart()
         decoder.rewind_to(min(wanted, decoder.length))
         self._length = wanted
         self._logits = None
@@ -259,7 +268,6 @@ class Generator:
         decoder.rewind_to(0)
         if self._prompt_rows < self._rows:
             decoder.reorder(np.arange(self._batch) * self._beams)
-        self._search.restart()
 
     def get_speculative_stats(self) -> dict[str, Any]:
         """How many tokens were guessed, and how many of them rightly."""
@@ -402,6 +410,10 @@ class Generator:
             raise TypeError(f"set_model_input takes a numpy array, not {type(value).__name__}.")
         self._open().give(str(name), value)
 
+    def set_hidden_states(self, states: Array) -> None:
+        """For the next run only, where the graph reads another model's states beside tokens."""
+        self.set_model_input(self._model_config.decoder.inputs["hidden_states"], states)
+
     def set_inputs(self, tensors: NamedTensors) -> None:
         """Give several inputs at once; `input_ids` among them is appended last."""
         if not isinstance(tensors, NamedTensors):
@@ -416,12 +428,14 @@ class Generator:
     def set_active_adapter(self, adapters: Adapters, name: "str | Sequence[str] | None") -> None:
         """Use this adapter from the next run on in place of those before; None: no adapter.
 
-        A list stacks: parameters of all, and where two have the same one, the later one's. What
-        was read before stays as it was read.
+        A list stacks: the model then works with the sum of what each adds. What was read before
+        stays as it was read.
         """
         if not isinstance(adapters, Adapters):
             raise TypeError(f"set_active_adapter takes Adapters, not {type(adapters).__name__}.")
         names = [] if name is None else [name] if isinstance(name, str) else list(name)
+        if not all(isinstance(one, str) for one in names):
+            raise TypeError(f"An adapter is named by text, or by a list of it, not {shown(name)}.")
         parameters = adapters.parameters(names)
         self._open().set_parameters(parameters)
         self._return_adapters()
@@ -481,11 +495,11 @@ class Generator:
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError("set_runtime_option takes two strings.")
         if key != "terminate_session":
+            self._apply_run_entry(key, value)
             self._run_entries[key] = value
-            self._apply_run_entries()
             return
         if value not in ("0", "1"):
-            raise EngineError(f'terminate_session must be "0" or "1", not {value!r}.')
+            raise EngineError(f'terminate_session must be "0" or "1", not {shown(value)}.')
         self._terminated = value == "1"
         self._stop.run_options.terminate = self._terminated or self._stop.is_set()
 
@@ -521,8 +535,16 @@ class Generator:
 
     def _apply_run_entries(self) -> None:
         for key, value in self._run_entries.items():
-            if key not in ("cuda_graph", "terminate_session"):
-                self._stop.run_options.add_run_config_entry(key, value)
+            self._apply_run_entry(key, value)
+
+    def _apply_run_entry(self, key: str, value: str) -> None:
+        if key in ("cuda_graph", "terminate_session"):
+            return
+        try:
+            self._stop.run_options.add_run_config_entry(key, value)
+        except (RuntimeError, UnicodeError, TypeError) as error:
+            text = f"The runtime refuses {shown(key)}: {shown(value)} as an option of a run."
+            raise EngineError(text) from error
 
 
 def _seed(seed: int) -> int | None:

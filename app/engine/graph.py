@@ -47,6 +47,8 @@ def prepare(
     if size > _EDIT_LIMIT_BYTES or name.endswith(".ort"):
         return Graph()
     model = _load(source, name)
+    if not all(isinstance(v.name, str) for v in [*model.graph.input, *model.graph.output]):
+        raise ModelError(f"{name} cannot be loaded: a name in it is not text.")
     _check_external_files(model.graph, folder, name)
     expression = "|".join(re.escape(pattern).replace("%d", r"\d+") for pattern in past)
     cached = [v.name for v in model.graph.input if re.fullmatch(expression, v.name)]
@@ -92,6 +94,15 @@ def gather_model(element_type: int, *, rank: int, axis: int) -> bytes:
     return _copying(nodes, element_type, rank, axis, extra={"indices": ["N"]})
 
 
+def zeros_model(element_type: int, *, rank: int, axis: int) -> bytes:
+    """Zeros of the size that the input `shape` tells; `axis` is not used."""
+    shape = helper.make_tensor_value_info("shape", TensorProto.INT64, [rank])
+    zeros = helper.make_tensor_value_info("y", element_type, [f"D{i}" for i in range(rank)])
+    node = helper.make_node("Expand", ["zero", "shape"], ["y"])
+    zero = helper.make_tensor("zero", element_type, [], [0])
+    return _serialized(helper.make_graph([node], "zeros", [shape], [zeros], [zero]))
+
+
 def _copying(
     nodes: list[onnx.NodeProto],
     element_type: int,
@@ -117,7 +128,10 @@ def _copying(
         helper.make_tensor("zero", TensorProto.INT64, [1], [0]),
         helper.make_tensor("axis", TensorProto.INT64, [1], [axis]),
     ]
-    graph = helper.make_graph(nodes, "copy", inputs, [like_x("y", "Y")], constants)
+    return _serialized(helper.make_graph(nodes, "copy", inputs, [like_x("y", "Y")], constants))
+
+
+def _serialized(graph: onnx.GraphProto) -> bytes:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(model.SerializeToString())
 

@@ -15,7 +15,7 @@ import llguidance.numpy
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.errors import EngineError, ModelError
+from app.engine.errors import EngineError, ModelError, shown
 from app.engine.model import Model
 
 Tokens = NDArray[np.int32]
@@ -39,7 +39,7 @@ class GuidanceOptions:
 
     def __post_init__(self) -> None:
         if self.kind not in _GRAMMARS:
-            raise EngineError(f"Guidance is one of {', '.join(_GRAMMARS)}, not {self.kind!r}.")
+            raise EngineError(f"Guidance is one of {', '.join(_GRAMMARS)}, not {shown(self.kind)}.")
         if not isinstance(self.data, str) or not self.data.strip():
             raise EngineError(f"The {self.kind} for guidance is empty.")
 
@@ -63,8 +63,8 @@ class Guidance:
         matcher = self._matchers[index]
         llguidance.numpy.fill_next_token_bitmask(matcher, self._bits, 0)
         self._check(matcher)
-        bits = np.unpackbits(self._bits[0].view(np.uint8), bitorder="little")
-        row[bits[: len(row)] == 0] = -np.inf
+        bits = np.unpackbits(~self._bits[0].view(np.uint8), count=len(row), bitorder="little")
+        np.copyto(row, -np.inf, where=bits.view(np.bool_))
 
     def accept(
         self, tokens: Tokens, *, parents: Sequence[int] | None, ended: Sequence[bool]

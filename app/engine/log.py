@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 
 _logger = logging.getLogger("app.engine")
 _SWITCHES = {
@@ -33,12 +33,12 @@ def set_log_options(**options: Any) -> None:
     for name, value in options.items():
         if name == "filename":
             if not isinstance(value, (str, os.PathLike)):
-                raise TypeError(f"The log option filename must be a path, not {value!r}.")
+                raise TypeError(f"The log option filename must be a path, not {shown(value)}.")
         elif name not in _SWITCHES:
             known = sorted({*_SWITCHES, "filename"})
-            raise EngineError(f"Unknown log option {name!r}; known are {', '.join(known)}.")
+            raise EngineError(f"Unknown log option {shown(name)}; known are {', '.join(known)}.")
         elif not isinstance(value, bool):
-            raise TypeError(f"The log option {name} must be True or False, not {value!r}.")
+            raise TypeError(f"The log option {name} must be True or False, not {shown(value)}.")
     if "filename" in options:
         chosen = options.pop("filename")
         _file = _opened(Path(chosen)) if str(chosen) else None
@@ -65,8 +65,15 @@ def note(what: str, value: object) -> None:
     line = f"{what}: {_words(value)}"
     if _on.get("ansi_tags"):
         line = f"\x1b[1m{what}\x1b[0m: {_words(value)}"
+    try:
+        _write(line)
+    except Exception:  # somebody's function or disk; a text that is being written is not its fault
+        _logger.exception("A line of the engine's log was lost")
+
+
+def _write(line: str) -> None:
     if _file is not None:
-        with _file.open("a", encoding="utf-8") as file:
+        with _file.open("a", encoding="utf-8", errors="replace") as file:
             file.write(line + "\n")
     elif _callback is not None:
         _callback(line)

@@ -7,10 +7,12 @@ by the name of the model's type.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from app.engine import graph
-from app.engine.config import Config, Configuration, ModelConfig
+from app.engine.config import Configuration, ModelConfig
+from app.engine.config_file import Config
 from app.engine.errors import EngineError, ModelError
 from app.engine.session import BFLOAT16, FLOAT, FLOAT16, Session
 from app.engine.slots import Slot, find_slots
@@ -140,6 +142,25 @@ def _open(plan: _Plan, config: Configuration, shares: list[bool]) -> Part:
     data = config.model_data.get(plan.filename)
     if data is None and not os.path.isfile(path):  # Path's own raises for too long a name
         raise ModelError(f"{path.name} is missing in {config.folder}.")
+    try:
+        edited, session = _open_session(plan, config, path, data)
+    except UnicodeError as error:  # the runtime's names and messages may hold the file's bytes
+        raise ModelError(f"{path.name} cannot be loaded: a name in it is not text.") from error
+    if edited.shares_cache is not None:
+        shares.append(edited.shares_cache)
+    return Part(
+        name=plan.name,
+        session=session,
+        renamed=_with_layers(plan.renamed, session),
+        runs_on_prompt=plan.runs_on_prompt,
+        runs_on_token=plan.runs_on_token,
+        runs_once=plan.runs_once,
+    )
+
+
+def _open_session(
+    plan: _Plan, config: Configuration, path: Path, data: bytes | None
+) -> tuple[graph.Graph, Session]:
     decoder = config.model.decoder
     edited = graph.prepare(
         data if data is not None else path,
@@ -159,16 +180,7 @@ def _open(plan: _Plan, config: Configuration, shares: list[bool]) -> Part:
         session_options=plan.session_options,
         providers=config.providers,
     )
-    if edited.shares_cache is not None:
-        shares.append(edited.shares_cache)
-    return Part(
-        name=plan.name,
-        session=session,
-        renamed=_with_layers(plan.renamed, session),
-        runs_on_prompt=plan.runs_on_prompt,
-        runs_on_token=plan.runs_on_token,
-        runs_once=plan.runs_once,
-    )
+    return edited, session
 
 
 def _with_layers(renamed: Mapping[str, str], session: Session) -> dict[str, str]:

@@ -4,17 +4,16 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.engine import speculative
 from app.engine.config import Configuration, SearchOptions, coerce_option
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 from app.engine.guidance import GuidanceOptions
+from app.engine.log import note
+from app.engine.model import Model
 from app.engine.select import Preferences
 from app.engine.speculative import SpeculativeOptions
-
-if TYPE_CHECKING:
-    from app.engine.model import Model
 
 MAX_BATCH = 32
 
@@ -22,7 +21,9 @@ MAX_BATCH = 32
 class GeneratorParams:
     """Starts from the model's own `search` section. A Generator keeps a copy of the values."""
 
-    def __init__(self, model: "Model") -> None:
+    def __init__(self, model: Model) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"Parameters are made for a Model, not for {type(model).__name__}.")
         self._configuration = model.config
         self._options = model.config.search
         self._preferences = Preferences()
@@ -47,13 +48,13 @@ class GeneratorParams:
             self._preferences, banned=checked_ids(ids, self._configuration.model.vocab_size)
         )
 
-    def set_guidance(self, kind: str, data: str, enable_ff_tokens: bool = False) -> None:
+    def set_guidance(self, type: str, data: str, enable_ff_tokens: bool = False) -> None:
         """Answers fit `data`, a json_schema, regex or lark_grammar; it is read by the Generator.
 
         enable_ff_tokens: where only one text is possible, it is taken over without a choice, and
         its tokens are read in one run.
         """
-        self._guidance = GuidanceOptions(kind, data, enable_ff_tokens)
+        self._guidance = GuidanceOptions(type, data, enable_ff_tokens)
 
     @property
     def guidance(self) -> "GuidanceOptions | None":
@@ -73,7 +74,11 @@ class GeneratorParams:
         return options
 
     def freeze(self) -> SearchOptions:
-        return check(self._options, self._configuration)
+        options = check(self._options, self._configuration)
+        if options.do_sample and (options.top_k == 1 or options.temperature == 0.0):
+            what = "top_k is 1" if options.top_k == 1 else "temperature is 0"
+            note("warning", f"do_sample has no effect: {what}, so the likeliest token is taken.")
+        return options
 
     @property
     def preferences(self) -> Preferences:
@@ -81,6 +86,8 @@ class GeneratorParams:
 
 
 def checked_bias(bias: Mapping[int, float], vocab_size: int) -> dict[int, float]:
+    if not isinstance(bias, Mapping):
+        raise TypeError(f"A logit bias is a dict of token and number, not {shown(bias)}.")
     ids = checked_ids(bias, vocab_size)
     values = [float(value) for value in bias.values()]
     if not all(map(math.isfinite, values)):
@@ -101,7 +108,7 @@ def changed(options: SearchOptions, values: dict[str, Any]) -> SearchOptions:
     known = asdict(options)
     for name in values:
         if name not in known:
-            raise EngineError(f"Unknown search option {name!r}; known are {', '.join(known)}.")
+            raise EngineError(f"Unknown search option {shown(name)}; known are {', '.join(known)}.")
     return replace(options, **{name: coerce_option(name, v) for name, v in values.items()})
 
 
@@ -131,11 +138,11 @@ def _check_beams(options: SearchOptions, vocab_size: int) -> None:
     if vocab_size < 2:
         raise EngineError("Beam search needs a vocabulary of at least 2 tokens.")
     if not math.isfinite(options.length_penalty):
-        raise EngineError(f"length_penalty must be a number, not {options.length_penalty!r}.")
+        raise EngineError(f"length_penalty must be a number, not {shown(options.length_penalty)}.")
 
 
 def _within(options: SearchOptions, name: str, least: float, most: float, named: str = "") -> None:
     value = getattr(options, name)
     if not least <= value <= most:
         limit = f"{most} ({named})" if named else f"{most}"
-        raise EngineError(f"{name} must be between {least} and {limit}, not {value!r}.")
+        raise EngineError(f"{name} must be between {least} and {limit}, not {shown(value)}.")

@@ -1,8 +1,7 @@
 """Pure functions from one row of logits (V,) to candidates, and from candidates to a token.
 
 The random numbers are those of std::mt19937, two words a token, so that a seed gives the same text
-as in onnxruntime-genai. Nothing here allocates more than a few times the candidates, besides one
-row for the softmax when top_k is off.
+as in onnxruntime-genai. Drawing from the whole vocabulary (top_k 0) is in nucleus.py.
 """
 
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 Logits = NDArray[np.float32]
 
 _BLOCK = 128
-_FIRST_LOOK = 256  # candidates that usually hold a nucleus
 
 
 @dataclass(frozen=True)
@@ -24,32 +22,27 @@ class Candidates:
     probabilities: NDArray[np.float32]
 
 
-def candidates(row: Logits, *, temperature: float, top_k: int, top_p: float) -> Candidates:
-    """top_k 0 = whole vocabulary; top_p cuts only between 0 and 1, except that without top_k
-    a top_p of 0 leaves one candidate."""
-    if top_k == 0 and top_p == 0.0:
-        top_k = 1
-    has_nucleus = 0.0 < top_p < 1.0
-    if top_k == 0:
-        return _nucleus(row, temperature, top_p) if has_nucleus else _softmax_all(row, temperature)
+def candidates(row: Logits, *, temperature: float, top_k: int, top_p: float = 0.0) -> Candidates:
+    """The `top_k` likeliest; top_p cuts only between 0 and 1."""
     ids = largest(row, top_k)
-    weights = _weights(row[ids], row[ids[0]], temperature)
+    weights = weights_of(row[ids], row[ids[0]], temperature)
     found = Candidates(ids, weights / weights.sum())
-    return cut(found, top_p) if has_nucleus else found
+    return cut(found, top_p) if 0.0 < top_p < 1.0 else found
 
 
 def largest(row: Logits, count: int) -> NDArray[np.intp]:
     """Indices of the `count` largest values in descending order, equal ones by index.
 
     A threshold from block maxima leaves few values to sort: as many blocks as `count` have their
-    maximum at or above it, so it is never above the value sought.
+    maximum at or above it, so it is never above the value sought. A block is every so manieth
+    value: that way the maxima of many blocks are taken at once.
     """
     size = len(row)
     count = min(count, size)
     blocks = size // _BLOCK
     pool = None
     if blocks > count:
-        maxima = row[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+        maxima = row[: blocks * _BLOCK].reshape(_BLOCK, blocks).max(axis=0)
         threshold = np.partition(maxima, blocks - count)[blocks - count]
         pool = np.flatnonzero(row >= threshold)
     elif size > 4 * count:
@@ -79,44 +72,26 @@ def draw(found: Candidates, random: np.random.RandomState) -> int:
     """One id. A single candidate uses no random numbers (SPEC 3.4)."""
     if len(found.ids) == 1:
         return int(found.ids[0])
-    low, high = random.randint(0, 2**32, size=2, dtype=np.uint32).tolist()
-    point = (low + high * 2**32) / 2**64
-    wide = found.probabilities.astype(np.float64)
-    cumulative = np.cumsum(wide / wide.sum())
-    cumulative[-1] = 1.0
-    index = int(np.searchsorted(cumulative, point, side="left"))
-    while found.probabilities[index] == 0:  # what is forbidden is not drawn by a rounding either
-        index -= 1
+    cumulative = np.cumsum(found.probabilities, dtype=np.float64)
+    index = int(np.searchsorted(cumulative, point(random) * cumulative[-1]))
     return int(found.ids[index])
 
 
-def _weights(scores: Logits, highest: np.float32, temperature: float) -> Logits:
+def point(random: np.random.RandomState) -> float:
+    """From 0 to 1, of two words of the generator, the low one first."""
+    low, high = random.randint(0, 2**32, size=2, dtype=np.uint32).tolist()
+    return float((low + high * 2**32) / 2**64)
+
+
+def weights_of(scores: Logits, highest: np.float32, temperature: float) -> Logits:
+    """In proportion to the probabilities; `highest` weighs 1."""
+    weights = scores - highest
     with np.errstate(over="ignore"):  # a banned score may become -inf, which weighs nothing
-        weights: Logits = np.exp((scores - highest) / np.float32(temperature))
+        weights /= np.float32(temperature)
+    np.exp(weights, out=weights)
     return weights
 
 
 def _head(probabilities: NDArray[np.float32], top_p: float) -> int:
     cumulative = np.cumsum(probabilities)
     return min(len(probabilities), int(np.searchsorted(cumulative, np.float32(top_p))) + 1)
-
-
-def _softmax_all(row: Logits, temperature: float) -> Candidates:
-    ids = np.argsort(-row, kind="stable")
-    weights = _weights(row[ids], row[ids[0]], temperature)
-    return Candidates(ids, weights / weights.sum())
-
-
-def _nucleus(row: Logits, temperature: float, top_p: float) -> Candidates:
-    """Exact over the vocabulary, without sorting more of it than the nucleus needs."""
-    weights = _weights(row, row.max(), temperature)
-    total = weights.sum()
-    look = _FIRST_LOOK
-    while True:
-        ids = largest(row, look)
-        probabilities = weights[ids] / total
-        keep = _head(probabilities, top_p)
-        if keep < len(ids) or len(ids) == len(row):
-            head = probabilities[:keep]
-            return Candidates(ids[:keep], head / head.sum())
-        look *= 8

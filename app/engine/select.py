@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine import logits as steps
-from app.engine import sampling
+from app.engine import nucleus, sampling
 from app.engine.config import SearchOptions
 from app.engine.errors import EngineError
 
@@ -61,7 +61,10 @@ class Search(Protocol):
         """logits (R, V), which stay as they are; text so far (R, T); rows that have ended (R,)."""
 
     def change(self, options: SearchOptions, preferences: Preferences) -> None: ...
-    def restart(self) -> None: ...
+
+    def restart(self) -> None:
+        """The texts that come next do not go on from those seen before."""
+
     def result(self, index: int, text: Tokens) -> Tokens: ...
 
 
@@ -79,6 +82,7 @@ class RowSearch:
     ) -> None:
         self.count = options.batch_size
         self._eos_ids, self._pad_id, self._random = eos_ids, pad_id, random
+        self._work: Logits = np.empty(0, np.float32)  # a row's logits while steps change them
         self.change(options, preferences)
 
     def choose(
@@ -92,19 +96,32 @@ class RowSearch:
                 continue
             token = guide.forced_token(index) if guide is not None else None
             if token is None:
-                if self._chain or guide is not None:
-                    row = prepared(row, text[index], self._chain, index, guide)
+                if self._chains[index] or guide is not None:
+                    row = self._copied(row)
+                    prepare(row, text[index], self._chains[index], index, guide)
                 token = self._pick(row)
             chosen[index] = token
             ended[index] = token in self._eos_ids
         return Choice(chosen, ended)
 
     def change(self, options: SearchOptions, preferences: Preferences) -> None:
-        self._chain = make_steps(options, preferences, self._eos_ids)
-        self._pick = _greedy if is_greedy(options) else _make_sampler(options, self._random)
+        self._options, self._preferences = options, preferences
+        self._pick = _greedy if is_greedy(options) else make_sampler(options, self._random)
+        self.restart()
 
     def restart(self) -> None:
-        """Nothing is kept from text to text; the random numbers go on."""
+        """The texts are no longer those of before at a longer length; random numbers go on."""
+        self._chains = [
+            make_steps(self._options, self._preferences, self._eos_ids, keeps_text=True)
+            for _ in range(self.count)
+        ]
+
+    def _copied(self, row: Logits) -> Logits:
+        """In memory that is ours already: asking the system for it takes longer than the copy."""
+        if len(self._work) != len(row):
+            self._work = np.empty_like(row)
+        np.copyto(self._work, row)
+        return self._work
 
     def result(self, index: int, text: Tokens) -> Tokens:
         found: Tokens = text[index]
@@ -120,16 +137,28 @@ def prepared(
 ) -> Logits:
     """A row's logits after all steps, in a copy."""
     row = row.copy()
+    prepare(row, text, chain, index, guide)
+    return row
+
+
+def prepare(
+    row: Logits, text: Tokens, chain: Sequence[Step], index: int, guide: Guide | None
+) -> None:
+    """Takes a row's logits through all steps, in place."""
     for step in chain:
         step(row, text)
     if guide is not None:  # last, so that nothing can bring back what a grammar forbids
         guide.mask(index, row)
-    return row
 
 
 def make_steps(
-    options: SearchOptions, preferences: Preferences, eos_ids: Sequence[int]
+    options: SearchOptions,
+    preferences: Preferences,
+    eos_ids: Sequence[int],
+    *,
+    keeps_text: bool = False,
 ) -> list[Step]:
+    """`keeps_text`: the steps are given one text only, which grows at its end."""
     chain: list[Step] = []
     if preferences.bias:
         ids = np.array(list(preferences.bias), np.intp)
@@ -145,10 +174,18 @@ def make_steps(
         chain.append(hold_open)
     if options.repetition_penalty != 1.0:
         penalty = options.repetition_penalty
-        chain.append(lambda row, text: steps.penalize_repetition(row, text, penalty))
+        chain.append(
+            steps.RepetitionPenalty(penalty)
+            if keeps_text
+            else lambda row, text: steps.penalize_repetition(row, text, penalty)
+        )
     if options.no_repeat_ngram_size > 0:
         size = options.no_repeat_ngram_size
-        chain.append(lambda row, text: steps.ban_repeated_ngrams(row, text, size))
+        chain.append(
+            steps.NgramBan(size)
+            if keeps_text
+            else lambda row, text: steps.ban_repeated_ngrams(row, text, size)
+        )
     if preferences.banned:
         banned = preferences.banned
         chain.append(lambda row, text: steps.ban(row, banned))
@@ -169,14 +206,22 @@ def _greedy(row: Logits) -> int:
     return token
 
 
-def _make_sampler(options: SearchOptions, random: np.random.RandomState) -> Choose:
-    def sample(row: Logits) -> int:
+def make_sampler(options: SearchOptions, random: np.random.RandomState) -> Choose:
+    temperature, top_k, top_p, min_p = (
+        options.temperature, options.top_k, options.top_p, options.min_p
+    )  # fmt: skip
+
+    def draw_from_top(row: Logits) -> int:
         check_highest(float(row.max()))
-        found = sampling.candidates(
-            row, temperature=options.temperature, top_k=options.top_k, top_p=options.top_p
-        )
-        if options.min_p > 0.0:
-            found = sampling.cut_unlikely(found, options.min_p)
+        found = sampling.candidates(row, temperature=temperature, top_k=top_k, top_p=top_p)
+        if min_p > 0.0:
+            found = sampling.cut_unlikely(found, min_p)
         return sampling.draw(found, random)
 
-    return sample
+    def draw_from_all(row: Logits) -> int:
+        check_highest(float(row.max()))
+        return nucleus.draw_from_all(row, random, temperature=temperature, top_p=top_p, min_p=min_p)
+
+    if top_k > 0:
+        return draw_from_top
+    return draw_from_all if top_p > 0.0 else _greedy

@@ -19,7 +19,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from app.engine import devices, graph
 from app.engine.config import Provider
-from app.engine.errors import EngineError, ModelError, OutOfMemoryError, Stopped
+from app.engine.errors import EngineError, ModelError, OutOfMemoryError, Stopped, shown
 from app.engine.stop import Stop
 
 log = logging.getLogger(__name__)
@@ -91,12 +91,15 @@ class Session:
         self.outputs = _infos(self._session.get_outputs())
         self.overridable = _infos(self._session.get_overridable_initializers())
         self._memory = {
-            **dict(zip(self.inputs, self._session.get_input_memory_infos(), strict=True)),
-            **dict(zip(self.outputs, self._session.get_output_memory_infos(), strict=True)),
+            name: devices.Memory.of(info)
+            for names, infos in (
+                (self.inputs, self._session.get_input_memory_infos()),
+                (self.outputs, self._session.get_output_memory_infos()),
+            )
+            for name, info in zip(names, infos, strict=True)
         }
-        self._on_host = {
-            name for name, memory in self._memory.items() if devices.is_host(memory)
-        } | set(self.overridable)
+        self._on_host = {name for name, memory in self._memory.items() if memory.is_host}
+        self._on_host |= set(self.overridable)
         self._helpers: dict[tuple[str, int, int, int], Any] = {}
 
     def _open_edited(self, path: Path, edited: graph.Graph, data: bytes | None) -> Any:
@@ -109,15 +112,15 @@ class Session:
         return self._open(data if data is not None else str(path), path.parent)
 
     def _open(self, source: str | bytes, folder: Path) -> Any:
-        options = _session_options(self._options)
+        """On the devices that were asked for or, if the model does not start there, the host."""
+        if any(provider.name != "cpu" for provider in self._providers):
+            try:
+                return self._start(source, folder, self._providers)
+            except RUN_ERRORS as error:
+                names = ", ".join(provider.name for provider in self._providers)
+                log.warning("%s does not start on %s: %s", self._name, names, _words(error))
         try:
-            if isinstance(source, bytes):
-                options.add_session_config_entry(
-                    "session.model_external_initializers_file_folder_path", str(folder)
-                )
-            chosen = devices.add_providers(options, self._providers)
-            with devices.printed_to_log():
-                return onnxruntime.InferenceSession(source, options, providers=chosen)
+            return self._start(source, folder, ())
         except RUN_ERRORS as error:
             if _is_memory(error):
                 raise OutOfMemoryError(f"Not enough memory to load {self._name}.") from error
@@ -127,12 +130,26 @@ class Session:
                 f"The name of the folder of {self._name} is not valid text: rename the folder."
             ) from error
 
+    def _start(self, source: str | bytes, folder: Path, providers: Sequence[Provider]) -> Any:
+        options = _session_options(self._options)
+        if isinstance(source, bytes):
+            options.add_session_config_entry(
+                "session.model_external_initializers_file_folder_path", str(folder)
+            )
+        chosen = devices.add_providers(options, providers)
+        return onnxruntime.InferenceSession(source, options, providers=chosen, enable_fallback=0)
+
     def io_binding(self) -> Any:
         return self._session.io_binding()
 
     def is_host(self, name: str) -> bool:
         """Whether an input or output lies in host memory, where a bound array is not copied."""
         return name in self._on_host
+
+    def bind_output(self, binding: Any, name: str) -> None:
+        """The next run makes a new tensor for this output, on the device that computes it."""
+        memory = self._memory[name]
+        binding.bind_output(name, memory.device_type, memory.device_id)
 
     def run(self, binding: Any, stop: Stop) -> None:
         """Raises Stopped if `stop` ended the run; the bound outputs are then worth nothing."""
@@ -148,6 +165,11 @@ class Session:
             raise Stopped("The run was stopped.") from error
         if _is_memory(error):
             raise OutOfMemoryError("Not enough memory to run the model.") from error
+        if "requires f16" in str(error):
+            raise EngineError(
+                "This graphics device does not compute with the 16-bit numbers of this model: "
+                "choose another device or another form of the model."
+            ) from error
         raise EngineError(f"The model could not run: {_words(error)}") from error
 
     def tensor(self, name: str, shape: Sequence[int]) -> Any:
@@ -155,7 +177,7 @@ class Session:
         info = self.inputs.get(name) or self.outputs[name]
         try:
             return onnxruntime.OrtValue.ortvalue_from_shape_and_type(
-                list(shape), info.element_type, **devices.placement(self._memory[name])
+                list(shape), info.element_type, **self._memory[name].placement
             )
         except (MemoryError, RuntimeError) as error:
             if not _is_memory(error):
@@ -166,13 +188,14 @@ class Session:
             ) from error
 
     def zeros(self, name: str, shape: Sequence[int]) -> Any:
-        info = self.inputs.get(name) or self.outputs[name]
-        host = host_tensor(np.zeros(shape, info.numpy_type), info.element_type)
-        if self.is_host(name):
-            return host  # pages that nothing writes to are not even taken from the system
-        tensor = self.tensor(name, shape)
-        devices.copy(host, tensor)
-        return tensor
+        if self.is_host(name):  # pages that nothing writes to are not even taken from the system
+            info = self.inputs.get(name) or self.outputs[name]
+            return host_tensor(np.zeros(shape, info.numpy_type), info.element_type)
+        target = self.tensor(name, shape)
+        if 0 not in shape:
+            size = {"shape": host_tensor(np.array(shape, np.int64), INT64)}
+            self._apply(graph.zeros_model, size, target)
+        return target
 
     def resize(self, name: str, tensor: Any, *, length: int, capacity: int, axis: int = 2) -> Any:
         """The first `length` positions of a cache tensor in a new one of `capacity` positions."""
@@ -181,13 +204,13 @@ class Session:
         target = self.tensor(name, shape)
         if length == 0 and capacity == 0:
             return target
-        given = {"length": host_tensor(np.array([length], np.int64), INT64)}
+        given = {"x": tensor, "length": host_tensor(np.array([length], np.int64), INT64)}
         if capacity > length:
             shape[axis] = capacity - length
             given["filler"] = self.zeros(name, shape)
-            self._apply(graph.grow_model, tensor, given, target, axis)
+            self._apply(graph.grow_model, given, target, axis)
         else:
-            self._apply(graph.cut_model, tensor, given, target, axis)
+            self._apply(graph.cut_model, given, target, axis)
         return target
 
     def gather(self, name: str, tensor: Any, indices: NDArray[np.int64], *, axis: int) -> Any:
@@ -196,28 +219,24 @@ class Session:
         shape[axis] = len(indices)
         target = self.tensor(name, shape)
         if 0 not in shape:
-            given = {"indices": host_tensor(np.ascontiguousarray(indices), INT64)}
-            self._apply(graph.gather_model, tensor, given, target, axis)
+            numbers = host_tensor(np.ascontiguousarray(indices), INT64)
+            self._apply(graph.gather_model, {"x": tensor, "indices": numbers}, target, axis)
         return target
 
     def _apply(
-        self,
-        make: Callable[..., bytes],
-        tensor: Any,
-        given: Mapping[str, Any],
-        target: Any,
-        axis: int,
+        self, make: Callable[..., bytes], given: Mapping[str, Any], target: Any, axis: int = 0
     ) -> None:
         """Run a small graph where the tensors lie, whatever device that is."""
-        key = make.__name__, tensor.element_type(), len(tensor.shape()), axis
+        key = make.__name__, target.element_type(), len(target.shape()), axis
         if key not in self._helpers:
             options = _session_options({"intra_op_num_threads": 1})
             chosen = devices.add_providers(options, self._providers)
             model = make(key[1], rank=key[2], axis=axis)
-            self._helpers[key] = onnxruntime.InferenceSession(model, options, providers=chosen)
+            self._helpers[key] = onnxruntime.InferenceSession(
+                model, options, providers=chosen, enable_fallback=0
+            )
         helper = self._helpers[key]
         binding = helper.io_binding()
-        binding.bind_ortvalue_input("x", tensor)
         for name, value in given.items():
             binding.bind_ortvalue_input(name, value)
         binding.bind_ortvalue_output("y", target)
@@ -306,12 +325,14 @@ def _session_options(values: Mapping[str, Any]) -> Any:
         if name in _TYPED:
             attribute, kind = _TYPED[name]
             if not isinstance(value, kind):
-                raise ModelError(f"session_options.{name} must be {kind.__name__}, not {value!r}.")
+                raise ModelError(
+                    f"session_options.{name} must be {kind.__name__}, not {shown(value)}."
+                )
             with _refused(name, value):
                 setattr(options, attribute, value)
         elif name == "graph_optimization_level":
             if str(value) not in _OPTIMIZATION:
-                raise ModelError(f"session_options.{name} is not known: {value!r}.")
+                raise ModelError(f"session_options.{name} is not known: {shown(value)}.")
             options.graph_optimization_level = _OPTIMIZATION[str(value)]
         elif name == "enable_profiling":
             options.enable_profiling = True
@@ -330,7 +351,7 @@ def _refused(name: str, value: object) -> Iterator[None]:
     try:
         yield
     except (TypeError, RuntimeError) as error:
-        text = f"session_options.{name:.40} is out of range: {value!r:.40}."
+        text = f"session_options.{name:.40} is out of range: {shown(value)}."
         raise ModelError(text) from error
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.errors import EngineError
+from app.engine.errors import EngineError, shown
 
 Tokens = NDArray[np.int32]
 
@@ -39,17 +39,19 @@ def changed(options: SpeculativeOptions, values: Mapping[str, Any]) -> Speculati
     checked: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
-            raise EngineError(f"Unknown speculative option {name!r}; known are {', '.join(known)}.")
+            raise EngineError(
+                f"Unknown speculative option {shown(name)}; known are {', '.join(known)}."
+            )
         plain = value.item() if hasattr(value, "item") else value
         if isinstance(plain, float) and plain.is_integer():
             plain = int(plain)
         if type(plain) is not known[name]:
             wanted = "True or False" if known[name] is bool else "a whole number"
-            raise TypeError(f"{name} must be {wanted}, not {value!r}.")
+            raise TypeError(f"{name} must be {wanted}, not {shown(value)}.")
         least, most = _RANGES.get(name, (0, 1))
         if not least <= plain <= most or (name == "ngram_size" and plain == 1):
             kind = "0 or from 2 to 16" if name == "ngram_size" else f"from {least} to {most}"
-            raise EngineError(f"{name} must be {kind}, not {value!r}.")
+            raise EngineError(f"{name} must be {kind}, not {shown(value)}.")
         checked[name] = plain
     return replace(options, **checked)
 

@@ -11,7 +11,7 @@ import numpy as np
 from app.engine.errors import EngineError
 from app.engine.feeds import Feed, Span
 from app.engine.model import Part
-from app.engine.session import Array, element_type_of, host_tensor
+from app.engine.session import BFLOAT16, Array, TensorInfo, element_type_of, host_tensor
 from app.engine.stop import Stop
 
 
@@ -38,7 +38,7 @@ class Stage:
         self._given_once: dict[str, Array] = {}  # in place of what we feed, for the next run
         self._bound: dict[str, Array] = {}
         for name in self._free:  # bound first, so that they are the first of get_outputs too
-            self.binding.bind_output(name, "cpu")
+            self.session.bind_output(self.binding, name)
 
     @property
     def has_given_once(self) -> bool:
@@ -47,12 +47,8 @@ class Stage:
     def give(self, name: str, array: Array) -> None:
         """An input's value from outside: kept, or for the next run if it changes at each."""
         info = self.session.inputs.get(name) or self.session.overridable[name]
-        if element_type_of(array) != info.element_type:
-            raise EngineError(
-                f"The input {name} takes {np.dtype(info.numpy_type)}, not {array.dtype}."
-            )
         _check_shape(name, array.shape, info.shape)
-        copy = np.array(array, order="C", copy=True)
+        copy = _converted(name, array, info)
         (self._given_once if name in self._once else self._given)[name] = copy
         self.is_stale = True
 
@@ -61,6 +57,8 @@ class Stage:
         given_once, self._given_once = self._given_once, {}
         values = {name: feed(span) for name, feed in self.feeds.items()}
         if self._given or given_once:
+            for name, array in given_once.items() if not self.part.runs_once else ():
+                _check_run_shape(name, array, values.get(name))
             values.update(self._given)
             values.update(given_once)
         for name in self._inputs:
@@ -74,8 +72,10 @@ class Stage:
         self.last_inputs = values
 
     def bind(self, name: str, array: Array) -> None:
-        """An array that is bound already has only got new values (on a device they are copied)."""
-        if self._bound.get(name) is array and self.session.is_host(name):
+        """An array that is bound already has only got new values, which a device gets by a copy;
+        what was given for good has not even those."""
+        is_known = self._bound.get(name) is array
+        if is_known and (self.session.is_host(name) or self._given.get(name) is array):
             return
         self._bound[name] = array
         info = self.session.inputs.get(name) or self.session.overridable[name]
@@ -92,7 +92,7 @@ class Stage:
 
     def run(self, stop: Stop) -> None:
         for name in self._free:
-            self.binding.bind_output(name, "cpu")
+            self.session.bind_output(self.binding, name)
         self.is_stale = True
         self.session.run(self.binding, stop)
         self.is_stale = False
@@ -109,6 +109,32 @@ class Stage:
             return {}
         found = zip(self._free, self.binding.get_outputs(), strict=False)
         return {self.part.renamed.get(name, name): tensor for name, tensor in found}
+
+
+def _check_run_shape(name: str, given: Array, ours: Array | None) -> None:
+    """In place of what we would feed only what has its shape: runtimes trust some of these."""
+    if ours is not None and ours.size and ours.shape != given.shape:
+        raise EngineError(
+            f"In this run the input {name} takes the shape {list(ours.shape)}, "
+            f"not {list(given.shape)}."
+        )
+
+
+def _converted(name: str, array: Array, info: TensorInfo) -> Array:
+    """A copy as the graph's type: whole numbers of another size if they fit, floats as floats."""
+    wanted = np.dtype(info.numpy_type)
+    if element_type_of(array) == info.element_type:
+        return np.array(array, order="C", copy=True)
+    if info.element_type == BFLOAT16:
+        raise EngineError(f"The input {name} takes bfloat16, which no numpy array holds.")
+    kinds = (array.dtype.kind, wanted.kind)
+    if not set(kinds) <= set("iu") and kinds != ("f", "f"):
+        raise EngineError(f"The input {name} takes {wanted}, not {array.dtype}.")
+    with np.errstate(over="ignore"):
+        copy = np.array(array.astype(wanted), order="C")
+    if "f" not in kinds and not np.array_equal(copy, array):
+        raise EngineError(f"The input {name} takes {wanted}; a number is too large for that.")
+    return copy
 
 
 def _check_shape(name: str, shape: tuple[int, ...], wanted: tuple[int, ...]) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from app.engine.errors import shown
+
 
 class Tensor:
     """A copy of an array, in row order whatever the array's own order was."""
@@ -37,15 +39,18 @@ class NamedTensors:
         self._tensors: dict[str, Tensor] = {}
 
     def __getitem__(self, name: str) -> Tensor:
-        if name not in self._tensors:
-            raise KeyError(f"There is no tensor named {name!r}.")
+        if name not in self:
+            raise KeyError(f"There is no tensor named {shown(name)}.")
         return self._tensors[name]
 
     def __setitem__(self, name: str, value: Tensor | ArrayLike) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"Tensors are named by text, not {type(name).__name__}.")
         self._tensors[name] = value if isinstance(value, Tensor) else Tensor(np.asarray(value))
 
     def __delitem__(self, name: str) -> None:
-        self._tensors.pop(name, None)
+        if name in self:
+            del self._tensors[name]
 
     def __len__(self) -> int:
         return len(self._tensors)
@@ -54,7 +59,7 @@ class NamedTensors:
         return iter(self._tensors)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tensors
+        return isinstance(name, str) and name in self._tensors
 
     def keys(self) -> list[str]:
         return list(self._tensors)

@@ -6,22 +6,25 @@ that are not complete yet.
 """
 
 import json
+import operator
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import tokenizers
 from numpy.typing import ArrayLike, NDArray
 
 from app.engine import chat_template
-from app.engine.config import Config, Configuration
-from app.engine.errors import EngineError, ModelError
+from app.engine.config import Configuration
+from app.engine.config_file import Config
+from app.engine.errors import EngineError, ModelError, library_errors, shown
 from app.engine.model import Model
 from app.engine.tensors import Tensor
 
 UNKNOWN = "\ufffd"
+_WHAT = "The model's tokenizer.json"
 _LONGEST_START = 3  # bytes of a UTF-8 character that is not complete, hence tokens at most
 
 Ids = NDArray[np.int32]
@@ -52,14 +55,16 @@ class Tokenizer:
 
     def encode(self, text: str) -> Ids:
         """Special tokens in the text are read as such; no BOS is added unless asked for."""
-        encoding = self._tokenizer.encode(
-            _clean(text), add_special_tokens=self._options["add_special_tokens"]
-        )
+        with library_errors(_WHAT):
+            encoding = self._tokenizer.encode(
+                _clean(text), add_special_tokens=self._options["add_special_tokens"]
+            )
         return np.array(encoding.ids, np.int32)
 
     def encode_plain(self, text: str) -> Ids:
         """All of the text is ordinary text: no control token comes out, decode gives it back."""
-        return np.array(self._plain.encode(_clean(text)), np.int32)
+        with library_errors(_WHAT):
+            return np.array(self._plain.encode(_clean(text)), np.int32)
 
     def encode_batch(self, texts: Sequence[str]) -> Tensor:
         """(n, longest) int32, padded on the right."""
@@ -98,17 +103,21 @@ class Tokenizer:
         return TokenizerStream(self)
 
     def _decode(self, ids: list[int]) -> str:
-        skip = self._options["skip_special_tokens"]
         if all(0 <= i < self._size for i in ids):
-            return str(self._tokenizer.decode(ids, skip_special_tokens=skip))
+            return self._decode_known(ids)
         text, known = "", []
         for i in [*ids, -1]:
             if 0 <= i < self._size:
                 known.append(i)
                 continue
-            text += str(self._tokenizer.decode(known, skip_special_tokens=skip)) + UNKNOWN
+            text += self._decode_known(known) + UNKNOWN
             known = []
         return text.removesuffix(UNKNOWN)
+
+    def _decode_known(self, ids: list[int]) -> str:
+        skip = self._options["skip_special_tokens"]
+        with library_errors(_WHAT):
+            return str(self._tokenizer.decode(ids, skip_special_tokens=skip))
 
     # ------------------------------------------------------------ what it knows
 
@@ -176,7 +185,7 @@ class Tokenizer:
         for name, value in options.items():
             if name not in self._options:
                 raise EngineError(
-                    f"Unknown tokenizer option {name!r}; known are {', '.join(self._options)}."
+                    f"Unknown tokenizer option {shown(name)}; known are {', '.join(self._options)}."
                 )
             self._options[name] = _is_true(name, value)
 
@@ -192,10 +201,11 @@ class TokenizerStream:
         self._tokenizer = tokenizer
         self._shown: list[int] = []  # ids whose text went out last: the context of the next ones
         self._held: list[int] = []  # ids whose text is not complete
+        self._is_broken = False  # the last that went out did so without becoming complete
 
-    def decode(self, token_id: int) -> str:
+    def decode(self, token_id: SupportsIndex) -> str:
         """The text that is certain now, "" while a character is incomplete."""
-        number = int(token_id)
+        number = operator.index(token_id)
         if (
             number in self._tokenizer.special_token_ids
             and self._tokenizer._options["skip_special_tokens"]
@@ -209,6 +219,7 @@ class TokenizerStream:
         """What is held back, at the end of the text: U+FFFD for what never became complete."""
         piece = self._show(len(self._held))
         self._shown = []
+        self._is_broken = False
         return piece
 
     def _show(self, count: int) -> str:
@@ -216,7 +227,8 @@ class TokenizerStream:
             return ""
         ids, self._held = self._held[:count], self._held[count:]
         piece = self._piece(ids)
-        self._shown = ids
+        self._shown = [*self._shown, *ids][-_LONGEST_START:] if self._is_broken else ids
+        self._is_broken = bool(self._held)
         return piece
 
     def _piece(self, ids: list[int]) -> str:
@@ -263,7 +275,9 @@ class _PlainTokenizer:
                 continue
             part = text[start:end]
             if self._byte_ids is None:
-                raise EngineError(f"The model's tokenizer cannot write {part!r} as ordinary text.")
+                raise EngineError(
+                    f"The model's tokenizer cannot write {shown(part)} as ordinary text."
+                )
             result += [self._byte_ids[byte] for byte in part.encode()]
         return result
 
@@ -316,11 +330,8 @@ def _read(path: Path, what: str) -> str:
 
 
 def _parse(text: str) -> Any:
-    try:
+    with library_errors("tokenizer.json is not a tokenizer, or it is cut short: it"):
         tokenizer = tokenizers.Tokenizer.from_str(text)
-    except Exception as error:  # the library raises plain Exception for a bad file
-        text = f"tokenizer.json is not a tokenizer, or it is cut short: {error}"
-        raise ModelError(text) from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -378,7 +389,7 @@ def _is_true(name: str, value: Any) -> bool:
     words = {"true": True, "1": True, "false": False, "0": False}
     known = words.get(str(value).lower())
     if known is None:
-        raise EngineError(f"The tokenizer option {name} must be true or false, not {value!r}.")
+        raise EngineError(f"The tokenizer option {name} must be true or false, not {shown(value)}.")
     return known
 
 

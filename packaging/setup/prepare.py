@@ -3,7 +3,8 @@
     python3 packaging/setup/prepare.py run       what the application needs, and the starter model
     python3 packaging/setup/prepare.py test      and what the tests need
 
-In order: packages of the system, a virtual environment, locked packages, the starter model.
+In order: packages of the system, a virtual environment, locked packages, the starter model, and
+for the tests a graphics card made of software, which they do without where it cannot be fetched.
 The second time it finds all of it and touches neither the network nor a file.
 Standard library only; runs on any Python from 3.11, before anything is installed.
 """
@@ -36,6 +37,8 @@ def main(goal: str) -> None:
     for lock, options in LOCKS[goal].items():
         install(ROOT / "requirements" / lock, options)
     run(PYTHON, ROOT / "packaging" / "setup" / "starter.py")
+    if goal == "test" and attempt(PYTHON, ROOT / "packaging" / "setup" / "webgpu.py"):
+        print("Without the software graphics card: tests on it are skipped", flush=True)
 
 
 def create_environment() -> None:
@@ -70,9 +73,13 @@ def install(lock: Path, options: list[str]) -> None:
 
 
 def run(*command: object) -> None:
+    if attempt(*command):
+        sys.exit(f"This failed: {' '.join(map(str, command))}")
+
+
+def attempt(*command: object) -> int:
     words = [str(word) for word in command]
-    if subprocess.run(words, stdin=subprocess.DEVNULL).returncode:
-        sys.exit(f"This failed: {' '.join(words)}")
+    return subprocess.run(words, stdin=subprocess.DEVNULL).returncode
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from app import engine as og
+from app.engine import devices
 
 TINY = ["tiny-llama", "tiny-llama-gqa", "tiny-llama-fp16", "tiny-llama-keep", "tiny-spm"]
 
@@ -36,6 +37,52 @@ def open_model(data_folder: Path) -> Callable[[str | Path], og.Model]:
         return opened[str(path)]
 
     return open_once
+
+
+OTHER_DEVICES = [
+    pytest.param("webgpu", marks=pytest.mark.webgpu),
+    *(["cuda"] if not devices.problem("cuda") else []),
+]
+
+
+def _working(name: str) -> str:
+    why_not = devices.problem(name)
+    if why_not:
+        pytest.skip(f"{name} does not work here: {why_not}")
+    return name
+
+
+@pytest.fixture(autouse=True)
+def _marked_device_works(request: pytest.FixtureRequest) -> None:
+    """A test that is marked for a device is skipped, with the reason, where it does not work."""
+    if request.node.get_closest_marker("webgpu"):
+        _working("webgpu")
+
+
+@pytest.fixture(params=["cpu", *OTHER_DEVICES])
+def device(request: pytest.FixtureRequest) -> str:
+    return _working(request.param)
+
+
+@pytest.fixture(params=OTHER_DEVICES)
+def other_device(request: pytest.FixtureRequest) -> str:
+    """One whose memory is not the host's."""
+    return _working(request.param)
+
+
+@pytest.fixture
+def open_on() -> Callable[[str, Path], og.Model]:
+    """Opens a folder on one device, wherever its config would have it run."""
+
+    def open_there(device: str, folder: Path) -> og.Model:
+        config = og.Config(folder)
+        config.clear_providers()
+        config.append_provider(device)
+        model = og.Model(config)
+        assert model.device_type.lower() == device
+        return model
+
+    return open_there
 
 
 @pytest.fixture(scope="session")

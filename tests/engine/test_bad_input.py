@@ -110,7 +110,7 @@ def test_what_the_runtime_prints_is_logged_and_not_shown(folder, capsys, caplog)
     with pytest.raises(og.ModelError, match="cannot be loaded"):
         og.Model(folder)
     assert capsys.readouterr().out == ""
-    assert "Error" in caplog.text
+    assert "consist of only digits" in caplog.text
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
@@ -411,6 +411,14 @@ def test_there_is_nothing_before_the_first_token(open_model, generator_for):
         ("past_key_values.0.key", np.zeros((1, 2, 0, 16), np.float32)),
         ("attention_mask", np.ones((1, 2), np.float32)),
         ("attention_mask", np.ones(2, np.int64)),
+        ("attention_mask", np.full((1, 2), 2**63, np.uint64)),
+        ("attention_mask", np.array([["a", "b"]])),
+        ("attention_mask", np.array([[0, 2]])),
+        ("attention_mask", np.array([[0, -1]])),
+        ("position_ids", np.array([[0, 256]])),
+        ("position_ids", np.array([[-1, 0]])),
+        ("input_ids", np.array([[512, 0]])),
+        ("lora_A", np.zeros((32, 4), np.int64)),
         ("attention_mask", [[1, 1]]),
         ("lora_A", np.zeros((3, 4), np.float32)),
         ("logits_positions", np.zeros(1, np.int64)),
@@ -422,10 +430,14 @@ def test_wrong_model_inputs(open_model, generator_for, name, value):
         generator_for(open_model("tiny-llama")).set_model_input(name, value)
 
 
-def test_a_mask_of_a_wrong_length_fails_once_and_is_forgotten(open_model, generator_for):
+@pytest.mark.parametrize("name", ["attention_mask", "input_ids", "position_ids"])
+@pytest.mark.parametrize("shape", [(1, 9), (1, 1), (2, 2), (1, 0)])
+def test_an_input_of_a_wrong_length_fails_once_and_is_forgotten(
+    open_model, generator_for, name, shape
+):
     generator = generator_for(open_model("tiny-llama"))
-    generator.set_model_input("attention_mask", np.ones((1, 9), np.int64))
-    with pytest.raises(og.EngineError):
+    generator.set_model_input(name, np.ones(shape, np.int64))
+    with pytest.raises(og.EngineError, match=rf"{name} takes the shape \[1, 2\]"):
         generator.append_tokens([40, 41])
     assert generator.token_count() == 0
     generator.append_tokens([40, 41])
@@ -442,9 +454,18 @@ def test_names_that_do_not_exist(open_model, generator_for):
 
 def test_runtime_options_are_two_strings(open_model, generator_for):
     generator = generator_for(open_model("tiny-llama"))
-    for key, value in (("terminate_session", "2"), ("a", 1), (1, "a")):
+    wrong = [("terminate_session", "2"), ("a", 1), (1, "a"), ("", ""), ("x" * 5000, "1")]
+    for key, value in wrong:
         with pytest.raises(SENTENCE):
             generator.set_runtime_option(key, value)
+    generator.use_stop(og.Stop())  # what was refused is not tried again
+    generator.append_tokens([40])
+
+
+def test_run_options_of_the_config_that_the_runtime_refuses(folder, generator_for):
+    change(folder, model__decoder__run_options={"": "1"})
+    with pytest.raises(og.EngineError, match="refuses"):
+        generator_for(og.Model(folder))
 
 
 def test_closed_things_say_so(data_folder, generator_for):

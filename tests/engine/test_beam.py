@@ -154,3 +154,23 @@ def test_the_search_ends_when_it_has_enough_texts():
     choice = search.choose(logits, text, choice.ended)
     assert choice.ended.all()
     assert [search.result(i, text).tolist() for i in range(2)] == [[2], [2, 0]]
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_logits_that_are_no_numbers_leave_the_search_as_it_was(wrong):
+    """At a vocabulary that is searched by blocks; the second prompt's logits are wrong."""
+    rng = np.random.default_rng(3)
+    options = SearchOptions(batch_size=2, num_beams=2)
+    good = rng.standard_normal((4, 5000)).astype(np.float32)
+    good[:, 3] = 9.0  # ends, so that the first prompt would note a text
+    bad = good.copy()
+    bad[3, 70] = wrong
+    text, ended = np.full((4, 1), 2, np.int32), np.zeros(4, np.bool_)
+    searches = [BeamSearch(options, Preferences(), eos_ids=(3,), pad_id=3) for _ in range(2)]
+    with pytest.raises(og.EngineError, match="not a number"):
+        searches[0].choose(bad, text, ended)
+    choices = [search.choose(good.copy(), text, ended) for search in searches]
+    assert choices[0].tokens.tolist() == choices[1].tokens.tolist()
+    assert [searches[0].result(i, text).tolist() for i in range(2)] == [
+        searches[1].result(i, text).tolist() for i in range(2)
+    ]

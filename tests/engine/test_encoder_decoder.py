@@ -118,6 +118,21 @@ def test_a_translation_is_what_the_graphs_give(translator):
         assert translate(og, translator, [source])[0] == source + expected
 
 
+@pytest.mark.parametrize("options", [{}, {"num_beams": 2}], ids=["greedy", "beams"])
+def test_translations_are_the_same_on_every_device(
+    device, options, translator, open_on, generator_for
+):
+    texts = []
+    for place in ("cpu", device):
+        with open_on(place, translator) as model:
+            generator = generator_for(model, max_length=16, batch_size=2, **options)
+            generator.append_tokens([[5, 6, 7, 9], [8, 9, made.PAD, made.PAD]])
+            while not generator.is_done():
+                generator.generate_next_token()
+            texts.append([generator.get_sequence(i).tolist() for i in range(2)])
+    assert texts[0] == texts[1]
+
+
 def test_a_translation_may_be_rewound(translator, generator_for):
     generator = generator_for(og.Model(translator), max_length=20)
     texts = []

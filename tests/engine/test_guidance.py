@@ -206,3 +206,21 @@ def test_guidance_and_guesses_change_between_texts_and_the_cache_stays(data_fold
     fresh.append_tokens(prompt)
     fresh.generate_next_token()
     assert generator.get_next_tokens() == fresh.get_next_tokens()
+
+
+@pytest.mark.parametrize(("kind", "data"), GRAMMARS)
+def test_a_mask_after_a_rewind_is_that_of_a_grammar_fed_with_what_is_left(kind, data, open_model):
+    model = open_model("tiny-llama")
+    generator = guided(og, model, kind, data, max_length=40)
+    generator.append_tokens(PROMPT)
+    text = PROMPT + answer(generator, len(PROMPT))
+    start, end = len(PROMPT), generator.token_count()
+    for length in range(end - 1, start - 1, -1):
+        generator.rewind_to(length)
+        matcher = og.guidance.Guidance(model, og.guidance.GuidanceOptions(kind, data), rows=1)
+        matcher.restart(np.array([text[start:length]], np.int32))
+        masks = [np.zeros(512, np.float32) for _ in range(2)]
+        generator._guidance.mask(0, masks[0])
+        matcher.mask(0, masks[1])
+        assert np.isneginf(masks[0]).any()
+        np.testing.assert_array_equal(*masks)

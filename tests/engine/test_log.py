@@ -55,6 +55,32 @@ def test_a_file_takes_the_place_of_the_callback(lines, open_model, generator_for
     assert len(path.read_text(encoding="utf-8").splitlines()) == 2
 
 
+def test_a_callback_or_a_file_that_fails_loses_its_line_and_nothing_else(
+    lines, open_model, generator_for, tmp_path, caplog
+):
+    def fails(line):
+        raise OSError("the disk is full")
+
+    og.set_log_options(enabled=True, **dict.fromkeys(SWITCHES, True))
+    og.set_log_callback(fails)
+    texts = []
+    for place in ("", str(tmp_path / "gone" / "engine.log")):
+        if place:
+            (tmp_path / "gone").mkdir()
+            og.set_log_options(filename=place)
+            (tmp_path / "gone" / "engine.log").unlink()
+            (tmp_path / "gone").rmdir()
+        generator = generator_for(open_model("tiny-llama"), max_length=8)
+        write(generator)
+        texts.append(generator.get_sequence(0).tolist())
+        assert "was lost" in caplog.text
+        caplog.clear()
+    og.set_log_options(enabled=False, filename="")
+    generator = generator_for(open_model("tiny-llama"), max_length=8)
+    write(generator)
+    assert texts == [generator.get_sequence(0).tolist()] * 2
+
+
 def test_tags_are_for_terminals(lines, open_model, generator_for):
     og.set_log_options(enabled=True, generate_next_token=True, ansi_tags=True)
     write(generator_for(open_model("tiny-llama"), max_length=4))

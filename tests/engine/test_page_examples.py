@@ -133,11 +133,12 @@ def test_inputs_and_outputs_are_read_by_name(model, generator_for):
     assert generator.get_output("logits").shape[1] == 1
 
 
-def test_a_mask_of_ones_set_by_hand_changes_nothing(model, generator_for):
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.uint8])
+def test_a_mask_of_ones_set_by_hand_changes_nothing(model, generator_for, kind):
     prompt = og.Tokenizer(model).encode("Hello world")
     plain, masked = (generator_for(model, max_length=30) for _ in range(2))
     plain.append_tokens(prompt)
-    masked.set_model_input("attention_mask", np.ones((1, len(prompt)), np.int64))
+    masked.set_model_input("attention_mask", np.ones((1, len(prompt)), kind))
     masked.append_tokens(prompt)
     for generator in (plain, masked):
         while not generator.is_done():

@@ -21,6 +21,7 @@ CASES = {
     "recurrent": ("recurrent", {}),
     "combined": ("combined", {}),
     "long texts": ("tiny-llama", {"chunk_size": 2}),
+    "long texts with beams": ("tiny-llama-gqa", {"chunk_size": 2, "num_beams": 3}),
 }
 
 

@@ -1,12 +1,13 @@
 """Ids are those of Hugging Face's library; typed text never becomes a control token."""
 
+import contextlib
 import json
 import shutil
 
 import numpy as np
 import pytest
 import tokenizers
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
 
@@ -202,6 +203,7 @@ def test_streamed_text_is_decoded_text(pair, text):
 
 
 @relaxed
+@example(ids=[178, 100, 100, 130, 100])  # the start of a character, and too much after it
 @given(ids=st.lists(st.integers(0, 511), max_size=24))
 def test_broken_text_is_streamed_like_it_is_decoded(data_folder, ids):
     """Random ids of a byte-level vocabulary: most multi-byte characters in them are broken."""
@@ -290,3 +292,28 @@ def test_markers_of_tools_and_reasoning_are_the_configs_or_an_error(data_folder)
     for name in ("eot_token_id", "bor_token_id"):
         with pytest.raises(og.EngineError, match=name):
             getattr(tokenizer, name)
+
+
+@pytest.mark.parametrize(
+    "decoder",
+    [
+        {"type": "Strip", "content": " ", "start": 1, "stop": 1000000},
+        {"type": "Strip", "content": " ", "start": 2**40, "stop": 0},
+        {"type": "WordPiece", "prefix": "", "cleanup": True},
+        {"type": "Abacus"},
+    ],
+    ids=str,
+)
+def test_a_decoder_that_makes_the_library_panic_is_the_files_fault(decoder, data_folder, tmp_path):
+    folder = tmp_path / "m"
+    shutil.copytree(data_folder / "tiny-spm", folder)
+    path = folder / "tokenizer.json"
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"decoder": decoder}))
+    with contextlib.suppress(og.EngineError):
+        tokenizer = og.Tokenizer(folder)
+        stream = tokenizer.create_stream()
+        for token in tokenizer.encode("a b"):
+            stream.decode(token)
+        stream.flush()
+        assert isinstance(tokenizer.decode([]) + tokenizer.decode(list(range(300))), str)
