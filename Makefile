@@ -2,6 +2,7 @@
 #   make run      open the application with the starter model ready
 #   make test     run all tests
 #   make check    lint, types, import rules, then all tests
+#   make frozen   the application as one folder without Python, in dist/, tried without a network
 # PYTHON=... chooses the Python to set up with, VENV=... another folder for the environment,
 # ARGS=... goes to the application, PYTEST=... to pytest.
 VENV ?= .venv
@@ -11,7 +12,7 @@ export ORT_DISABLE_TELEMETRY := 1
 BIN := $(VENV)/bin
 SETUP = python=$$(sh packaging/setup/python.sh $(PYTHON)) && "$$python" packaging/setup/prepare.py
 
-.PHONY: run test check lint fix bench lock upgrade clean
+.PHONY: run test check lint fix bench frozen lock upgrade clean
 
 run:
 	@$(SETUP) run
@@ -37,6 +38,10 @@ bench: prepared
 	@PYTHONPATH=. $(BIN)/python tests/bench/outside_runs.py tests/data/tiny-llama
 	@PYTHONPATH=. $(BIN)/python tests/bench/decode_vs_llamacpp.py
 	@PYTHONPATH=. $(BIN)/python tests/bench/transcript.py
+
+frozen:
+	@$(SETUP) package
+	@$(BIN)/python packaging/freeze.py
 
 lock upgrade: prepared
 	@$(BIN)/python -m pip install --quiet "uv>=0.9,<1"

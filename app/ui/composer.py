@@ -304,7 +304,9 @@ class ContextMeter(QAbstractButton):
         self._figures.setText(figures)
 
     def sizeHint(self) -> QSize:
-        return self.layout().sizeHint()
+        layout = self.layout()
+        assert layout is not None
+        return layout.sizeHint()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         draw, area = painter(self), QRectF(self.rect())

@@ -12,6 +12,7 @@ lock() {
 lock lock.txt pyproject.toml "$@"
 lock build.txt requirements/build.in "$@"
 lock test.txt pyproject.toml requirements/build.in --extra test --constraints requirements/lock.txt "$@"
+lock package.txt pyproject.toml --extra package --constraints requirements/lock.txt "$@"
 lock peers.txt requirements/peers.in --no-deps "$@"
 lock webgpu.txt requirements/webgpu.in --no-deps "$@"
 lock webgpu-tools.txt requirements/webgpu-tools.in "$@"

@@ -2,6 +2,7 @@
 
     python3 packaging/setup/prepare.py run       what the application needs, and the starter model
     python3 packaging/setup/prepare.py test      and what the tests need
+    python3 packaging/setup/prepare.py package   what freezing the application needs
 
 In order: packages of the system, a virtual environment, locked packages, the starter model, and
 for the tests a graphics card made of software, which they do without where it cannot be fetched.
@@ -28,6 +29,7 @@ PYTHON = BINARIES / ("python.exe" if os.name == "nt" else "python")
 LOCKS = {
     "run": {"lock.txt": []},
     "test": {"test.txt": [], "peers.txt": ["--no-deps"]},
+    "package": {"package.txt": []},
 }
 
 

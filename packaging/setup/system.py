@@ -48,12 +48,14 @@ TEST_PROGRAMS = {
     "dbus-daemon": "dbus-daemon",
     "/usr/libexec/at-spi-bus-launcher": "at-spi2-core",
 }
+# What PyInstaller looks into libraries with.
+PACKAGE_PROGRAMS = {"objdump": "binutils"}
 SYSTEM_PYTHON = "/usr/bin/python3"  # the accessibility binding is a system package
 ACCESSIBILITY = "import gi; gi.require_version('Atspi', '2.0'); from gi.repository import Atspi"
 
 
 def provide(goal: str) -> None:
-    """Installs what is missing for `goal` ("run" or "test"), or says what to type and stops."""
+    """Installs what is missing for `goal` ("run", "test" or "package"), or says what to type and stops."""
     missing = missing_packages(goal)
     if not missing:
         return
@@ -93,6 +95,8 @@ def missing_packages(goal: str) -> dict[str, str]:
         missing |= {name: p for name, p in TEST_PROGRAMS.items() if not shutil.which(name)}
         if not accessibility_works():
             missing["the AT-SPI binding of Python"] = "python3-gi gir1.2-atspi-2.0"
+    if goal == "package":
+        missing |= {name: p for name, p in PACKAGE_PROGRAMS.items() if not shutil.which(name)}
     if not all(importlib.util.find_spec(module) for module in ("venv", "ensurepip")):
         missing["the venv module of Python"] = venv_package()
     return missing
