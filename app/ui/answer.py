@@ -30,6 +30,8 @@ class Answer:
     prompt_tokens: int = 0
     has_unsaved: bool = False
     stood: MessageRecord | None = None  # the answer that is continued, as it was before
+    replays: MessageRecord | None = None  # the answer that is written a second time
+    memory_start: int | None = None  # the message where memory began for it
     asked_ids: tuple[int, ...] = ()  # the messages that the model was given
     avoided: int = 0  # banned words that were turned away
     _written: AnswerInProgress = field(default_factory=AnswerInProgress)

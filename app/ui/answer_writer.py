@@ -19,9 +19,9 @@ from app.chat.events import Notice as Refused
 from app.chat.messages import Options
 from app.store.records import MessageRecord, State
 from app.store.store import Store
-from app.ui import context_notices, notices
+from app.ui import context_notices, notices, replay
 from app.ui.answer import Answer
-from app.ui.chat_items import options_from_details, stats_to_details
+from app.ui.chat_items import options_from_details, stats_of, stats_to_details, text_of
 from app.ui.chat_screen import ChatScreen
 from app.ui.chat_state import ModelState
 from app.ui.drafts import Drafts
@@ -140,13 +140,16 @@ class AnswerWriter(QObject):
         asked = branch(store.messages(rows.conversation_id), rows.answer_id)[:-1]
         chat = store.conversation(rows.conversation_id)
         answer.asked_ids = tuple(record.id for record in asked)
+        answer.memory_start = chat.memory_start if chat else None
+        if answer.replays is not None:
+            answer.memory_start = answer.replays.details.get("memory_start")
         return Reply(
             answer.request_id,
             tuple(to_message(record) for record in asked),
             options or self._options_of(rows.conversation_id),
             start=beginning.token_ids,
             start_text=beginning.text,
-            first=memory_place(asked, chat.memory_start if chat else None),
+            first=memory_place(asked, answer.memory_start),
         )
 
     def _options_of(self, conversation_id: int) -> Options:
@@ -247,6 +250,7 @@ class AnswerWriter(QObject):
         """Never silent: a line in the chat, a notice, and said aloud."""
         assert answer.conversation_id is not None
         begins = answer.asked_ids[event.first] if event.first < len(answer.asked_ids) else None
+        answer.memory_start = begins
         self._screen.change(
             partial(
                 Store.set_memory_start, conversation_id=answer.conversation_id, message_id=begins
@@ -271,8 +275,21 @@ class AnswerWriter(QObject):
             "stats": stats_to_details(event.stats),
             "device": self._screen.state.model.device,
             "model_path": self._screen.state.model.path,
+            "memory_start": answer.memory_start,
         }
+        if answer.replays is not None:
+            details["replay"] = self._compare(answer, answer.replays, event)
         self._keep(answer, STATES[event.reason], details)
+
+    def _compare(self, answer: Answer, old: MessageRecord, event: Finished) -> str:
+        before = text_of(old.parts, "thought") + text_of(old.parts)
+        is_whole = event.reason != "stopped"
+        words = replay.verdict(before, answer.thought + answer.text, is_whole=is_whole)
+        stats = stats_of(old)
+        if answer.conversation_id == self._screen.shown:
+            is_repeatable = stats is None or stats.is_repeatable
+            self._screen.show_notice(replay.notice(words, is_repeatable=is_repeatable))
+        return words
 
     def _on_failed(self, answer: Answer, event: Failed) -> None:
         log.warning("An answer failed (%s): %s", event.kind, event.message)

@@ -23,6 +23,7 @@ from app.ui.context_watch import ContextWatch
 from app.ui.drafts import Drafts
 from app.ui.items import Item
 from app.ui.job import StoreJob
+from app.ui.statistics import options_to_replay
 
 ALL = -1  # in place of a message where memory begins: at the one that is sent
 PENDING = -1  # key of a message that is on its way to the store
@@ -54,6 +55,7 @@ class ChatController(ChatScreen):
         self.files = AttachedFiles(self)
         context.files_text = lambda: self.files.prompt_text()
         self.items_reset.connect(context.look)
+        self.state_changed.connect(context.follow)
         self.options_changed.connect(context.look)
         self.stop, self.retry_save, self.settle = writer.stop, writer.retry_save, writer.settle
         self.set_model_state = writer.set_model_state
@@ -175,6 +177,32 @@ class ChatController(ChatScreen):
             return Rows(shown, store.start_answer(shown, record.parent_id, answer.model))
 
         self._writer.begin(answer, write, beginning, options)
+
+    @Slot(int)
+    def replay(self, key: int) -> None:
+        """The same options and seed once more: a version beside it, and whether it is the same."""
+        record = self.here.record(key)
+        options = options_to_replay(record) if record is not None else None
+        if record is None or options is None or self.why_no_replay(record):
+            return
+        self.show_notice(None)
+        shown, answer = record.conversation_id, self._writer.new_answer()
+        answer.replays = record
+
+        def write(store: Store) -> Rows:
+            return Rows(shown, store.start_answer(shown, record.parent_id, answer.model))
+
+        self._writer.begin(answer, write, options=options)
+
+    def why_no_replay(self, record: MessageRecord) -> str:
+        """Empty: it can be tried again."""
+        if options_to_replay(record) is None:
+            return "Its options were not kept, so it can't be tried again."
+        if record.details.get("model_path") != self.state.model.path:
+            return f"Choose {record.model} as the model to try it again."
+        if not self.state.can_write_again:
+            return "It can be tried again when nothing is written."
+        return ""
 
     def _beginning_of(self, record: MessageRecord) -> Beginning:
         """Tokens mean something to the model that wrote them alone; another one gets the text."""

@@ -14,6 +14,7 @@ from app.chat.messages import ContextUse, Message, Options
 from app.ui import context_notices
 from app.ui.answer_writer import Engine
 from app.ui.chat_screen import ChatScreen
+from app.ui.chat_state import ChatState
 
 COUNT_AFTER_MS = 300
 TEMPLATE_TOKENS = 32  # what a template adds to one message, at the very most
@@ -36,9 +37,18 @@ class ContextWatch(QObject):
         self._key: Key | None = None
         self._uncounted: Key | None = None  # what could not be counted: the engine will say why
         self._asked: dict[int, tuple[Key, Callable[[], None] | None]] = {}
+        self._was_ready = False
         self._timer = QTimer(self, singleShot=True, interval=COUNT_AFTER_MS)
         self._timer.timeout.connect(self._count)
         self._notice: object = None
+
+    @Slot(object)
+    def follow(self, state: ChatState) -> None:
+        """A model that has just come, or an answer that has ended, wants a new count."""
+        is_ready = state.model.phase == "ready" and not state.is_writing
+        if is_ready and not self._was_ready:
+            self._timer.start()
+        self._was_ready = is_ready
 
     @Slot()
     def look(self) -> None:

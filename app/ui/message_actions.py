@@ -15,7 +15,7 @@ from app.store.records import MessageRecord
 from app.ui import icons
 from app.ui.chat_controller import ChatController
 from app.ui.chat_items import can_continue, text_of
-from app.ui.statistics import StatisticsCard
+from app.ui.made_card import MadeCard
 from app.ui.transcript import TranscriptView
 
 
@@ -96,7 +96,8 @@ class MessageActions(QObject):
     def _show_statistics(self, key: int) -> None:
         record = self._chat.here.record(key)
         if record is not None:
-            card = StatisticsCard(record)
+            card = MadeCard(record, self._chat.why_no_replay(record))
+            card.replay_requested.connect(self._chat.replay)
             card.closed.connect(card.deleteLater)
             card.open_from(
                 self._transcript.control(key, "statistics") or self._transcript, above=True

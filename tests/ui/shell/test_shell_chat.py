@@ -11,7 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from app.chat.messages import Options, Stats
 from app.paths import Folders
 from app.ui.chat_items import stats_line
-from app.ui.statistics import StatisticsCard
+from app.ui.made_card import MadeCard
 
 
 def test_a_question_is_stored_before_the_model_is_asked(desk: Any) -> None:
@@ -508,7 +508,7 @@ def test_statistics_open_at_their_button_wherever_the_pointer_is(desk: Any) -> N
     key = desk.keys()[-1]
     desk.window.sidebar.search.setFocus()
     desk.page.transcript.action.emit(key, "statistics")
-    card = desk.window.findChild(StatisticsCard)
+    card = desk.window.findChild(MadeCard)
     assert card is not None
     card.close()
     assert desk.window.focusWidget() is desk.page.transcript.control(key, "statistics")

@@ -70,7 +70,8 @@ def test_a_prompt_that_does_not_fit_is_said_by_how_much(real_desk: Any) -> None:
     real_desk.say("word " * length)
     real_desk.until(lambda: real_desk.notice() is not None)
     real_desk.until_written()
-    assert real_desk.notice().title == "This chat is as long as the model can read"
+    assert real_desk.notice().title == "Your message is longer than the model can read"
+    assert f"more than fit into {length:,}" in real_desk.notice().text
     assert real_desk.composer.text().startswith("word word")
 
 
