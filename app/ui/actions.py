@@ -27,6 +27,9 @@ CHAT, ANSWER, VIEW, MODEL, HELP = MENUS
 
 ENTRIES = (
     Entry("new", CHAT, "&New chat", ("Ctrl+N", "Ctrl+Shift+O")),
+    Entry("temporary", CHAT, "New &temporary chat", ("Ctrl+Shift+T",)),
+    Entry("keep_temporary", CHAT, "&Keep this temporary chat"),
+    Entry("close_temporary", CHAT, "&Close this temporary chat"),
     Entry("rename", CHAT, "&Rename", ("F2",)),
     Entry("delete", CHAT, "&Delete", ("Ctrl+Shift+Backspace",)),
     Entry("undo", CHAT, "&Undo delete", ("Ctrl+Z",)),

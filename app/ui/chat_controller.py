@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Slot
 from app.chat.conversations import title_of
 from app.chat.messages import Options
 from app.store.records import MessageRecord, PartRecord
-from app.store.store import Store
+from app.store.store import Store, is_temporary
 from app.ui.answer_writer import AnswerWriter, Beginning, Engine, Rows
 from app.ui.attached_files import AttachedFiles
 from app.ui.branches import Branches
@@ -24,6 +24,7 @@ from app.ui.drafts import Drafts
 from app.ui.items import Item
 from app.ui.job import StoreJob
 from app.ui.statistics import options_to_replay
+from app.ui.temporary import Temporary
 
 ALL = -1  # in place of a message where memory begins: at the one that is sent
 PENDING = -1  # key of a message that is on its way to the store
@@ -49,6 +50,7 @@ class ChatController(ChatScreen):
         self.branches = branches = Branches(self)
         branches.chat_copied.connect(chats.open)
         branches.chat_restored.connect(chats.show_again)
+        self.temporary = Temporary(self, chats)
         self.continue_in_new_chat, self.search = chats.continue_in_new_chat, chats.search
         self.context = context = ContextWatch(self, engine, request_ids)
         context.draft = lambda: drafts.text
@@ -104,19 +106,21 @@ class ChatController(ChatScreen):
         files = answer.sent_files = self.files.take()
         parts = (*files, PartRecord("text", text)) if text else files
         shown_files = tuple(attachment_of(part) for part in files)
-        self.item_appended.emit(
-            Item(PENDING, "user", text, is_last=True, attachments=shown_files)
-        )
+        self.item_appended.emit(Item(PENDING, "user", text, is_last=True, attachments=shown_files))
         self._drafts.take()
         shown, leaf = self.shown, self.here.leaf_id
         options, model = self.options, answer.model
+        title = title_of(text or files[0].details["name"])
+        is_named_now = is_temporary(shown) and leaf is None
+        if is_named_now:
+            self.title = title
 
         def write(store: Store) -> Rows:
             conversation_id = shown
             if conversation_id is None:
-                conversation_id = store.create_conversation(
-                    title_of(text or files[0].details["name"]), options_to_details(options)
-                )
+                conversation_id = store.create_conversation(title, options_to_details(options))
+            elif is_named_now:
+                store.rename(conversation_id, title)
             user_id = store.add_user_message(conversation_id, leaf, parts)
             store.save_draft(shown, "")
             if cut is not None:

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QStackedLayout, QWidget
 
+from app.ui.banner import TemporaryBanner
 from app.ui.chat_state import ChatState
 from app.ui.composer import Composer
 from app.ui.controls import ElidedLabel, IconButton, box, painter
@@ -70,7 +71,9 @@ class ChatPage(QWidget):
         self._middle = QStackedLayout()
         self._middle.addWidget(self.first_run)
         self._middle.addWidget(self.transcript)
-        box("v", self.head, (self._middle, 1), self.composer, spacing=0, into=self)
+        self.banner = TemporaryBanner()
+        self.banner.hide()
+        box("v", self.head, self.banner, (self._middle, 1), self.composer, spacing=0, into=self)
         self.transcript.action.connect(self._on_action)
         self.composer.notice_action.connect(self.notice_action)
         self.first_run.idea_chosen.connect(self._begin)
@@ -79,6 +82,8 @@ class ChatPage(QWidget):
     @Slot(object)
     def set_state(self, state: ChatState) -> None:
         self.head.title.setText(state.title or NEW_CHAT)
+        self.banner.setVisible(state.is_temporary)
+        self.banner.set_busy(state.writing == "here")
         self.first_run.set_model(state.model)
         self.composer.set_state(state)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.chat.messages import Options
-from app.store.store import Store
+from app.store.store import Store, is_temporary
 from app.ui import notices
 from app.ui.answer import Answer
 from app.ui.chat_items import can_continue, context_used, written_over
@@ -126,6 +126,7 @@ class ChatScreen(QObject):
                 title=self.title,
                 conversation_id=self.shown,
                 has_messages=bool(shown),
+                is_temporary=is_temporary(self.shown),
                 last_role=shown[-1].role if shown else "",
                 can_continue=bool(shown) and can_continue(shown[-1]),
                 forgets=self.here.memory_start is not None,

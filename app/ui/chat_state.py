@@ -51,6 +51,7 @@ class ChatState:
     has_answer: bool = False
     last_role: str = ""  # of the message that the branch ends in
     can_continue: bool = False  # that message is an answer that was cut off
+    is_temporary: bool = False  # the chat is in memory only
     forgets: bool = False  # the model's memory does not begin at the first message
     writing: Literal["no", "here", "elsewhere"] = "no"
     is_stopping: bool = False

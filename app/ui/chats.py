@@ -7,9 +7,9 @@ from PySide6.QtCore import QObject, Slot
 from app.chat.conversations import branch
 from app.chat.messages import Options
 from app.store.records import ConversationRecord, State
-from app.store.store import Store
+from app.store.store import Store, is_temporary
 from app.ui.answer_writer import AnswerWriter
-from app.ui.chat_items import options_from_details
+from app.ui.chat_items import options_from_details, options_to_details
 from app.ui.chat_screen import ChatScreen
 from app.ui.drafts import Drafts
 from app.ui.undo import Deed
@@ -58,12 +58,27 @@ class Chats(QObject):
     def continue_in_new_chat(self) -> None:
         """The new chat takes along what stands in the message field."""
         text, options = self._drafts.text, self._screen.options
+        title = self._screen.title
         self._drafts.change("")
+        if is_temporary(self._screen.shown):  # what was meant for no disk stays off it
+            self._screen.job.run(
+                lambda store: store.create_conversation(
+                    title, options_to_details(options), is_temporary=True
+                ),
+                lambda number: self._go_on_in(number, text),
+                self._screen.on_change_failed,
+            )
+            return
         self.open(None)
         self._drafts.change("\n\n".join(part for part in (self._drafts.text, text) if part))
         self._screen.composer_filled.emit(self._drafts.text)
         self._drafts.change_options(options)
         self._screen.options_changed.emit(options)
+
+    def _go_on_in(self, conversation_id: int, text: str) -> None:
+        self.open(conversation_id)
+        self._drafts.change(text)
+        self._screen.composer_filled.emit(text)
 
     @Slot(int, str)
     def rename(self, conversation_id: int, title: str) -> None:

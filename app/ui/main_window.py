@@ -34,6 +34,7 @@ from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
 from app.ui.joints.server import ServerJoint
+from app.ui.joints.temporary import TemporaryJoint
 from app.ui.joints.view import ViewJoint
 from app.ui.model_controller import ModelController
 from app.ui.panels import Panels
@@ -85,6 +86,7 @@ class MainWindow(QMainWindow):
             self.view,
             BranchesJoint(self),
             ContextJoint(self),
+            TemporaryJoint(self),
             HelpJoint(self),
             PaletteJoint(self),
             AttachmentJoint(self),
