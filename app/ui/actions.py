@@ -48,6 +48,7 @@ ENTRIES = (
     Entry("branch_last", ANSWER, "&Branch as a new chat"),
     Entry("delete_last", ANSWER, "&Delete the last message"),
     Entry("explain_last", ANSWER, "What made the last ans&wer"),
+    Entry("compare", ANSWER, "Compare two &settings", ("Ctrl+Shift+D",)),
     Entry("previous", ANSWER, "&Previous version", ("Alt+Left",), begins_group=True),
     Entry("next", ANSWER, "&Next version", ("Alt+Right",)),
     Entry("copy", ANSWER, "&Copy last answer", ("Ctrl+Shift+C",), begins_group=True),

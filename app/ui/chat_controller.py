@@ -19,6 +19,7 @@ from app.ui.branches import Branches
 from app.ui.chat_items import attachment_of, can_continue, options_to_details, text_of
 from app.ui.chat_screen import ChatScreen
 from app.ui.chats import Chats
+from app.ui.compare_controller import CompareController
 from app.ui.context_watch import ContextWatch
 from app.ui.drafts import Drafts
 from app.ui.items import Item
@@ -50,6 +51,8 @@ class ChatController(ChatScreen):
         self.branches = branches = Branches(self)
         branches.chat_copied.connect(chats.open)
         branches.chat_restored.connect(chats.show_again)
+        self.compare = CompareController(self, engine, request_ids)
+        self.show_chat_again = chats.show_again
         self.temporary = Temporary(self, chats)
         self.continue_in_new_chat, self.search = chats.continue_in_new_chat, chats.search
         self.context = context = ContextWatch(self, engine, request_ids)
@@ -59,13 +62,19 @@ class ChatController(ChatScreen):
         self.items_reset.connect(context.look)
         self.state_changed.connect(context.follow)
         self.options_changed.connect(context.look)
-        self.stop, self.retry_save, self.settle = writer.stop, writer.retry_save, writer.settle
+        self.retry_save, self.settle = writer.retry_save, writer.settle
         self.set_model_state = writer.set_model_state
 
     @Slot(list)
     def on_events(self, events: list[object]) -> None:
         self._writer.on_events(events)
         self.context.on_events(events)
+        self.compare.on_events(events)
+
+    @Slot()
+    def stop(self) -> None:
+        self.compare.stop()
+        self._writer.stop()
 
     @Slot(str)
     def change_draft(self, text: str) -> None:

@@ -139,6 +139,9 @@ class ChatScreen(QObject):
             )
         )
 
+    def set_comparing(self, *, is_comparing: bool) -> None:
+        self.update_state(is_comparing=is_comparing)
+
     def set_state(self, state: ChatState) -> None:
         if state != self.state:
             self.state = state

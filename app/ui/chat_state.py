@@ -55,6 +55,7 @@ class ChatState:
     forgets: bool = False  # the model's memory does not begin at the first message
     writing: Literal["no", "here", "elsewhere"] = "no"
     is_stopping: bool = False
+    is_comparing: bool = False  # two answers are written on the page for it
     context_used: int = 0
     context: ContextUse | None = None  # as counted last, with what is typed
     draft_tokens: int = 0  # of it, what is typed
@@ -64,7 +65,7 @@ class ChatState:
 
     @property
     def is_writing(self) -> bool:
-        return self.writing != "no"
+        return self.writing != "no" or self.is_comparing
 
     def send_mode(self, *, has_text: bool) -> SendMode:
         if self.is_writing:
@@ -87,6 +88,8 @@ class ChatState:
     def hint(self) -> str:
         if self.is_stopping:
             return "Stopping."
+        if self.is_comparing:
+            return "Two answers are being compared. Press Esc to stop them."
         if self.writing == "here":
             return "The reply is being written. Press Esc to stop it."
         if self.writing == "elsewhere":

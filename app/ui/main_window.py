@@ -29,6 +29,7 @@ from app.ui.items import Notice
 from app.ui.joints.attachments import AttachmentJoint
 from app.ui.joints.branches import BranchesJoint
 from app.ui.joints.chats import ChatJoint
+from app.ui.joints.compare import CompareJoint
 from app.ui.joints.context import ContextJoint
 from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
@@ -59,7 +60,9 @@ class MainWindow(QMainWindow):
         self.setWindowTitle(APP_NAME)
         self.setMinimumSize(*SMALLEST)
         self.sidebar, self.page, self.inspector = Sidebar(), ChatPage(), Inspector()
-        self.panels = Panels(self.sidebar, self.page, self.inspector)
+        self.center = QStackedWidget()  # the chat, and pages that take its place
+        self.center.addWidget(self.page)
+        self.panels = Panels(self.sidebar, self.center, self.inspector)
         self.problem = ProblemPage()
         self.drops = DropTarget(self, self.page)
         self.undo = UndoToast(self, self.sidebar.models_row)
@@ -86,6 +89,7 @@ class MainWindow(QMainWindow):
             self.view,
             BranchesJoint(self),
             ContextJoint(self),
+            CompareJoint(self),
             TemporaryJoint(self),
             HelpJoint(self),
             PaletteJoint(self),
@@ -202,7 +206,7 @@ class MainWindow(QMainWindow):
         self.undo.place()
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        if self._must_ask and self.state.is_writing and not notices.confirm_quit(self):
+        if self._must_ask and self.state.writing != "no" and not notices.confirm_quit(self):
             event.ignore()
             return
         self._remember()
