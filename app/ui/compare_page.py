@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFrame,
     QPlainTextEdit,
+    QScrollArea,
     QSizePolicy,
     QSpinBox,
     QTextEdit,
@@ -141,7 +142,7 @@ class SideView(Panel):
         self.text.setObjectName(f"{name} answer")
         self.text.setTabChangesFocus(True)
         self.text.viewport().setAutoFillBackground(False)
-        self.text.setMinimumHeight(64)
+        self.text.setMinimumHeight(theme.u(120))
         self.status = Label("", SMALL, "muted", wrap=True)
         self.only_here = Label("", SMALL, "muted", wrap=True)
         self.keep = button("Keep this", "", "check")
@@ -228,10 +229,21 @@ class ComparePage(QWidget):
         self.stop = button("Stop", "", "stop")
         self.summary = Label("", BODY, "text", 500, wrap=True)
         self.close_button = IconButton("close", "Close (Esc)", 30, 17)
-        self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        inside = QWidget()
+        inside.setAutoFillBackground(False)
+        self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight, inside)
+        self._columns.setContentsMargins(0, 0, 0, 0)
         self._columns.setSpacing(12)
         for view in self.sides:
             self._columns.addWidget(view, 1)
+        self._area = QScrollArea()
+        self._area.setFrameShape(QFrame.Shape.NoFrame)
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.viewport().setAutoFillBackground(False)
+        self._area.setWidget(inside)
+        inside.setAutoFillBackground(False)  # setWidget turns it on
         self._build()
         self.run.clicked.connect(self.run_requested)
         self.stop.clicked.connect(self.stop_requested)
@@ -255,9 +267,7 @@ class ComparePage(QWidget):
             (self.summary, 1),
             spacing=8,
         )
-        body = box(
-            "v", self.question, bar, (self._columns, 1), margins=(14, 10, 14, 12), spacing=10
-        )
+        body = box("v", self.question, bar, (self._area, 1), margins=(14, 10, 14, 12), spacing=10)
         box("v", head, (body, 1), spacing=0, into=self)
 
     # ---- values in

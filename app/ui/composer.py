@@ -321,7 +321,8 @@ def context_segments(system: int, used: int, draft: int, length: int) -> list[Se
         return []
     tone = tone_of(min(1.0, used / length))
     turns = max(0, used - system - draft)
-    return [(system / length, "muted"), (turns / length, tone), (draft / length, "success")]
+    typed = "success" if tone == "accent" else tone
+    return [(system / length, "muted"), (turns / length, tone), (draft / length, typed)]
 
 
 class Composer(QWidget):

@@ -29,6 +29,16 @@ class _Swatch(QWidget):
         fill_round(painter(self), QRectF(self.rect()), 3, color(self._role))
 
 
+def _tick_style() -> str:
+    """Without it, the style draws black boxes over a transparent list."""
+    line, ground, on = (color(role).name() for role in ("control", "field", "accent"))
+    return (
+        "QListWidget::indicator { width: 12px; height: 12px; border-radius: 3px;"
+        f" border: 1px solid {line}; background: {ground}; }}"
+        f"QListWidget::indicator:checked {{ background: {on}; border: 1px solid {on}; }}"
+    )
+
+
 class ContextCard(Popover):
     def __init__(self, chat: ChatController) -> None:
         super().__init__(theme.u(380))
@@ -63,6 +73,7 @@ class ContextCard(Popover):
         row = theme.u(28)
         self.turns.setFixedHeight(row * min(self.turns.count(), MOST_ROWS) + 6)
         self.turns.setUniformItemSizes(True)
+        self.turns.setStyleSheet(_tick_style())
         self.turns.setAccessibleName("Turns, ticked where they are never forgotten")
         self.turns.itemChanged.connect(self._on_ticked)
         self.body.addWidget(self.turns)

@@ -59,7 +59,7 @@ def full(messages: Sequence[Message], use: ContextUse, options: Options) -> Noti
         f"With your message it has {use.total:,} tokens, {tokens} more than fit into {use.limit:,}."
     )
     cut = cut_of(messages, use)
-    if cut is None and len(messages) <= 1:
+    if cut is None and messages and use.system + use.turns[-1] + 1 > use.limit:
         return Notice("warning", "Your message is longer than the model can read", text)
     if options.overflow == "stop":
         text += " This chat is set to stop here. Everything stays here for you to read."

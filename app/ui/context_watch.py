@@ -38,6 +38,7 @@ class ContextWatch(QObject):
         self._uncounted: Key | None = None  # what could not be counted: the engine will say why
         self._asked: dict[int, tuple[Key, Callable[[], None] | None]] = {}
         self._was_ready = False
+        self._of: int | None = None  # the chat that was counted
         self._timer = QTimer(self, singleShot=True, interval=COUNT_AFTER_MS)
         self._timer.timeout.connect(self._count)
         self._notice: object = None
@@ -53,6 +54,9 @@ class ContextWatch(QObject):
     @Slot()
     def look(self) -> None:
         """Something changed that may fill the memory."""
+        if self._screen.shown != self._of:  # of the chat before, nothing holds
+            self._of, self._key, self.use, self.messages = self._screen.shown, None, None, ()
+            self._screen.update_state(context=None, draft_tokens=0)
         if self._screen.state.model.phase == "ready" and not self._screen.state.is_writing:
             self._timer.start()
 

@@ -290,6 +290,8 @@ class UserMessage(MessageWidget):
         self.copy = self._button("copy", "Copy message")
         self.edit = self._button("edit", "Edit message")
         self.more = self._button("more", "More")
+        self.marks = Label("", SMALL, "muted", 500)
+        self.marks.setParent(self)
         self.branch = BranchSwitch()
         self.branch.setParent(self)
         self.branch.action.connect(self.action)
@@ -311,7 +313,7 @@ class UserMessage(MessageWidget):
         self.item = item
         if self.body.text != item.text or not item.text:
             self.body.set_plain(item.text)
-        self.setAccessibleName("You")
+        self.setAccessibleName("You, pinned" if item.is_pinned else "You")
         self.set_busy(is_busy)
 
     def set_busy(self, is_busy: bool) -> None:
@@ -332,6 +334,8 @@ class UserMessage(MessageWidget):
         self.copy.setVisible(is_active and is_read)
         self.edit.setVisible(is_active and is_read)
         self.more.setVisible(is_active and is_read)
+        self.marks.setText("Pinned" if self.item.is_pinned else "")
+        self.marks.setVisible(is_read and self.item.is_pinned)
         self.branch.setVisible(is_read and self.item.branch is not None)
 
     def place(self, width: int) -> int:
@@ -359,6 +363,10 @@ class UserMessage(MessageWidget):
             self.branch.adjustSize()
             x -= self.branch.sizeHint().width()
             self.branch.move(x, y + 2)
+        if self.item.is_pinned:
+            width = self.marks.sizeHint().width()
+            x -= width + 4
+            self.marks.setGeometry(x, y, width, 30)
         for button in (self.more, self.edit, self.copy):
             x -= 30
             button.move(x, y)

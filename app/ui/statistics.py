@@ -91,7 +91,7 @@ def _of_run(stats: Stats) -> list[tuple[str, str]]:
     facts = [
         ("Prompt", f"{stats.prompt_tokens:,} tokens"),
         ("Kept from before", f"{stats.kept_tokens:,} of {stats.prompt_tokens:,} tokens"),
-        ("Written", f"{stats.new_tokens:,} tokens"),
+        ("Written", f"{stats.new_tokens:,} token" + "s" * (stats.new_tokens != 1)),
         ("Speed", f"{stats.tokens_per_second:.1f} tok/s"),
         ("First token after", f"{stats.first_token_s:.2f} s"),
         ("Time in all", f"{stats.total_s:.1f} s"),

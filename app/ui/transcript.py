@@ -27,6 +27,7 @@ from app.ui.theme import READING_WIDTH, color
 GAP = 26  # between entries
 PAD_X, PAD_TOP, PAD_BOTTOM = 24, 24, 12
 OVERSCAN = 400  # px beyond the viewport in which entries exist
+EDIT_ROOM = 80  # px of a message that must be seen to edit it where it stands
 AT_END = 8  # px from the end that still count as the end
 WIDEST_SHARE = 0.15  # of the time that drawing and painting a stream may take
 CHEAP_MS = 8.0  # a tick that costs less never waits
@@ -484,6 +485,8 @@ class TranscriptView(QAbstractScrollArea):
             self.scroll_to(key)
         widget = self._live.get(key)
         if widget is not None and not widget.item.is_writing and widget.item.role != "notice":
+            if not 0 <= widget.y() < self.viewport().height() - EDIT_ROOM:
+                self.scroll_to(key)
             widget.begin_edit()
 
     def _key_of_sender(self) -> int | None:

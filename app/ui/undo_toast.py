@@ -7,17 +7,20 @@ from app.ui.toast import Toast
 
 
 class UndoToast(QObject):
-    """`above` is the widget that the toast stands on; out of sight, it stands at the bottom."""
+    """`above` is the widget that the toast stands on, where the deed was done; out of sight, it
+    stands at the bottom."""
 
     undone = Signal()
 
     def __init__(self, window: QWidget, above: QWidget) -> None:
         super().__init__(window)
         self._window, self._above = window, above
+        self._usual = above
         self.toast: Toast | None = None
 
-    def show(self, text: str) -> None:
+    def show(self, text: str, above: QWidget | None = None) -> None:
         self.dismiss()
+        self._above = above or self._usual
         toast = self.toast = Toast(text, "Undo")
         toast.acted.connect(self.undone)
         toast.closed.connect(self._on_closed)
@@ -39,10 +42,11 @@ class UndoToast(QObject):
         if self.toast is None:
             return
         is_seen = self._above.isVisible()
-        bottom = self._window.height() - 96
+        left, bottom = 8, self._window.height() - 96
         if is_seen:
-            bottom = self._above.mapTo(self._window, QPoint(0, 0)).y()
-        self.toast.move(0 if is_seen else 8, bottom - self.toast.height() + 4)
+            corner = self._above.mapTo(self._window, QPoint(0, 0))
+            left, bottom = max(0, corner.x() - 8), corner.y()
+        self.toast.move(left, bottom - self.toast.height() + 4)
 
     @Slot()
     def _on_closed(self) -> None:

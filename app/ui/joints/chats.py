@@ -154,7 +154,8 @@ class ChatJoint(Joint):
 
     @Slot(str)
     def _on_undoable(self, words: str) -> None:
-        self.window.undo.show(words)
+        is_of_list = words.startswith(("Chat", "Folder"))
+        self.window.undo.show(words, None if is_of_list else self.window.page.composer)
         self.window.announce(f"{words}. Control Z brings it back.")
 
     @Slot()
