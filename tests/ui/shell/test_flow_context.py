@@ -241,3 +241,59 @@ def test_the_files_of_a_message_reach_the_model(desk: Any) -> None:
         ("code.py", "5 bytes", "3 tokens")
     ]
     assert Options().overflow == "ask"
+
+
+@pytest.fixture
+def real_desk(open_desk: Callable[..., Any], folders: Folders) -> Any:
+    from app.chat.session import ChatSession
+
+    return open_desk(folders, ChatSession())
+
+
+def test_what_is_counted_before_is_what_the_model_reads(real_desk: Any) -> None:
+    """The meter with the draft, against the prompt that the real engine was given for it."""
+    real_desk.chat.change_options(Options(temperature=0.0, longest_answer=8, system_prompt="Hm."))
+    real_desk.ask("Hello there")
+    real_desk.composer.field.setPlainText("And then, what happened?")
+    real_desk.until(lambda: real_desk.chat.state.draft_tokens > 0)
+    counted = real_desk.chat.state.context.total
+    real_desk.say("And then, what happened?")
+    real_desk.until_written()
+    stats = real_desk.store.messages(real_desk.chat.state.conversation_id)[-1].details["stats"]
+    assert counted == stats["prompt_tokens"]
+
+
+def test_the_real_engine_forgets_aloud_and_goes_on(real_desk: Any) -> None:
+    length = real_desk.chat.state.model.context_length
+    options = Options(temperature=0.0, longest_answer=4, overflow="forget")
+    real_desk.chat.change_options(options)
+    real_desk.ask("Hello")
+    filler = "word " * (length // 12)  # a quarter of the context, in the tokens of this model
+    for _ in range(4):
+        real_desk.ask(filler)
+    assert "forgot the oldest" in real_desk.notice().title
+    marked = [item.key for item in real_desk.page.transcript.items() if item.begins_memory]
+    assert len(marked) == 1
+    shown = real_desk.chat.state.conversation_id
+    assert real_desk.store.conversation(shown).memory_start == marked[0]
+    assert len(real_desk.texts()) == 10
+    last = real_desk.store.messages(shown)[-1].details["stats"]
+    assert last["prompt_tokens"] < length
+
+
+def test_another_chat_has_a_count_of_its_own(short: Any) -> None:
+    until_counted(short, 45)
+    short.chat.new_chat()
+    assert short.chat.state.context is None
+    assert short.chat.state.context_used == 0
+    until_counted(short, 0)
+
+
+def test_a_pinned_question_says_so(desk: Any) -> None:
+    desk.ask("Remember me")
+    key = desk.keys()[0]
+    desk.page.transcript.action.emit(key, "pin")
+    desk.until(lambda: desk.page.transcript.items()[0].is_pinned)
+    widget = desk.page.transcript.live_widgets()[key]
+    assert widget.marks.isVisible()
+    assert widget.accessibleName() == "You, pinned"
