@@ -33,6 +33,7 @@ ENTRIES = (
     Entry("rename", CHAT, "&Rename", ("F2",)),
     Entry("delete", CHAT, "&Delete", ("Ctrl+Shift+Backspace",)),
     Entry("undo", CHAT, "&Undo delete", ("Ctrl+Z",)),
+    Entry("bin", CHAT, "Deleted c&hats…"),
     Entry("palette", CHAT, "&Go to a chat or command…", ("Ctrl+K",), begins_group=True),
     Entry("search", CHAT, "&Search chats", ("Ctrl+Shift+F",)),
     Entry("settings", CHAT, "S&ettings…", ("Ctrl+,",), begins_group=True),

@@ -63,7 +63,7 @@ class Branches(QObject):
         what = "Version" if len(versions) > 1 else "Message"
         self._do(write)
         after = partial(self.chat_restored.emit, shown)
-        self._screen.add_deed(Deed(f"{what} deleted", take_back, after))
+        self._screen.add_deed(Deed(f"{what} deleted", take_back, after, shown))
 
     @Slot(int)
     def pin(self, key: int) -> None:

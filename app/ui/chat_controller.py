@@ -48,6 +48,7 @@ class ChatController(ChatScreen):
         self.start, self.open_chat, self.new_chat = chats.start, chats.open, chats.new
         self.rename_chat, self.delete_chat = chats.rename, chats.delete
         self.restore_chat, self.undo_delete = chats.restore, self.undo
+        self.delete_chat_for_good = chats.delete_for_good
         self.branches = branches = Branches(self)
         branches.chat_copied.connect(chats.open)
         branches.chat_restored.connect(chats.show_again)

@@ -15,6 +15,9 @@ from app.ui.drafts import Drafts
 from app.ui.undo import Deed
 
 
+DELETED = "Chat deleted"
+
+
 class Chats(QObject):
     def __init__(self, screen: ChatScreen, drafts: Drafts, writer: AnswerWriter) -> None:
         super().__init__(screen)
@@ -101,19 +104,35 @@ class Chats(QObject):
         self._screen.change(partial(Store.delete, conversation_id=conversation_id))
         self._screen.add_deed(
             Deed(
-                "Chat deleted",
+                DELETED,
                 partial(Store.restore, conversation_id=conversation_id),
                 partial(self._on_restored, conversation_id),
+                conversation_id,
             )
         )
 
     def restore(self, conversation_id: int) -> None:
-        """Out of the bin."""
+        """Out of the bin; then there is nothing to undo about it."""
+        self._screen.deeds = [
+            deed
+            for deed in self._screen.deeds
+            if (deed.words, deed.conversation_id) != (DELETED, conversation_id)
+        ]
         self._screen.job.run(
             partial(Store.restore, conversation_id=conversation_id),
             lambda _: self._on_restored(conversation_id),
             self._screen.on_change_failed,
         )
+
+    @Slot(int)
+    def delete_for_good(self, conversation_id: int) -> None:
+        """Out of the bin, and out of what undo brings back."""
+        self._screen.deleted.discard(conversation_id)
+        self._screen.deeds = [
+            deed for deed in self._screen.deeds if deed.conversation_id != conversation_id
+        ]
+        self._screen.update_state()
+        self._screen.change(partial(Store.delete_for_good, conversation_id=conversation_id))
 
     def _on_restored(self, conversation_id: int) -> None:
         self._screen.deleted.discard(conversation_id)

@@ -27,6 +27,7 @@ from app.ui.drop_target import DropTarget
 from app.ui.inspector import Inspector
 from app.ui.items import Notice
 from app.ui.joints.attachments import AttachmentJoint
+from app.ui.joints.bin import BinJoint
 from app.ui.joints.branches import BranchesJoint
 from app.ui.joints.chats import ChatJoint
 from app.ui.joints.compare import CompareJoint
@@ -91,6 +92,7 @@ class MainWindow(QMainWindow):
             ContextJoint(self),
             CompareJoint(self),
             TemporaryJoint(self),
+            BinJoint(self),
             HelpJoint(self),
             PaletteJoint(self),
             AttachmentJoint(self),

@@ -33,7 +33,7 @@ class Temporary(QObject):
         if shown is None or not is_temporary(shown) or self._screen.state.writing == "here":
             return
         self._chats.open(None)
-        self._screen.change(lambda store: store.delete_for_good(shown))
+        self._chats.delete_for_good(shown)
 
     @Slot()
     def keep(self) -> None:

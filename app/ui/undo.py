@@ -9,8 +9,9 @@ from app.store.store import Store
 @dataclass(frozen=True)
 class Deed:
     """`words` say what was done ("Chat deleted"). `take_back` runs on the store's thread, `after`
-    in the window's, once it is done."""
+    in the window's, once it is done. `conversation_id` is the chat that it was done to."""
 
     words: str
     take_back: Callable[[Store], object]
     after: Callable[[], None]
+    conversation_id: int | None = None

@@ -93,9 +93,11 @@ def test_a_chat_comes_out_of_the_bin(desk: Any) -> None:
     two_turns(desk)
     shown = desk.chat.state.conversation_id
     desk.chat.delete_chat(shown)
-    desk.until(lambda: [r.id for r in desk.store.deleted_conversations()] == [shown])
+    desk.until(lambda: desk.titles() == [] and desk.running.job.is_idle)
+    assert [record.id for record in desk.store.deleted_conversations()] == [shown]
     desk.chat.restore_chat(shown)
     desk.until(lambda: desk.titles() == ["One?"])
+    assert not desk.window.actions_["undo"].isEnabled()
     assert desk.store.deleted_conversations() == []
 
 
@@ -149,3 +151,40 @@ def test_what_the_cache_kept_is_said() -> None:
     stats = Stats(prompt_tokens=1240, kept_tokens=1180, new_tokens=3)
     assert kept_line(stats) == "kept 1,180 of 1,240 tokens"
     assert kept_line(Stats(prompt_tokens=12)) == ""
+
+
+def bin_card(desk: Any) -> Any:
+    desk.window.actions_["bin"].trigger()
+    return next(j for j in desk.window.joints if type(j).__name__ == "BinJoint").card
+
+
+def test_the_bin_lists_deleted_chats_and_restores_one(desk: Any) -> None:
+    two_turns(desk)
+    desk.chat.new_chat()
+    desk.ask("Another")
+    for row in list(desk.window.sidebar.chats()):
+        desk.chat.delete_chat(row.id)
+    desk.until(lambda: desk.titles() == [] and desk.running.job.is_idle)
+    card = bin_card(desk)
+    titles = [card.list.item(at).text().split("   ")[0] for at in range(card.list.count())]
+    assert titles == ["One?", "Another"]
+    card.restore.click()
+    desk.until(lambda: desk.titles() == ["One?"])
+    assert desk.texts() == ["One?", "First.", "Two?", "Second."]
+
+
+def test_for_good_asks_in_the_button_and_leaves_nothing_to_undo(desk: Any) -> None:
+    two_turns(desk)
+    shown = desk.chat.state.conversation_id
+    act(desk, desk.keys()[-1], "delete")
+    desk.chat.delete_chat(shown)
+    desk.until(lambda: desk.titles() == [] and desk.running.job.is_idle)
+    card = bin_card(desk)
+    card.for_good.click()
+    assert card.list.count() == 1
+    card.for_good.click()
+    desk.until(lambda: desk.store.conversation(shown) is None)
+    assert not desk.window.actions_["undo"].isEnabled()
+    assert card.list.count() == 0
+    card.close()
+    assert bin_card(desk).list.count() == 0
