@@ -176,7 +176,9 @@ def items_of(
     shown = branch(list(records), leaf_id) if leaf_id is not None else []
     versions = families(records)
     items = [item_of(r, versions[r.parent_id], is_last=r is shown[-1]) for r in shown]
-    items = [replace(i, begins_memory=i.key == memory_start and i is not items[0]) for i in items]
+    for place, item in enumerate(items):
+        if place and item.key == memory_start:
+            items[place] = replace(item, begins_memory=True)
     if answer is not None:
         items = [
             written_over(item, answer) if item.key == answer.message_id else item for item in items

@@ -14,7 +14,6 @@ from app.ui.chat_screen import ChatScreen
 from app.ui.drafts import Drafts
 from app.ui.undo import Deed
 
-
 DELETED = "Chat deleted"
 
 

@@ -331,8 +331,8 @@ class ComparePage(QWidget):
                 self.stop_requested.emit()
             else:
                 self.closed.emit()
-            return
-        super().keyPressEvent(event)
+        elif not event.text().isprintable() or not event.text():
+            super().keyPressEvent(event)  # letters end here: no message is written on this page
 
     def restyle(self) -> None:
         for view in self.sides:
