@@ -23,6 +23,7 @@ class Answer:
     sent_files: tuple[PartRecord, ...] = ()  # as `sent_text`
     sent_text: str = ""  # goes back to the message field if no token ever comes
     previous_leaf: int | None = None
+    previous_memory: int | None = None  # the message where memory began before
     is_first_of_chat: bool = False
     message_id: int | None = None
     user_id: int | None = None  # the question, where it was written with this answer

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.chat.conversations import STATES, branch, memory_place, title_of, to_message
 from app.chat.events import Failed, Finished, Forgot, Piece, Prefill, Reply, Request, Trying
@@ -25,6 +25,7 @@ from app.ui.chat_items import options_from_details, stats_of, stats_to_details, 
 from app.ui.chat_screen import ChatScreen
 from app.ui.chat_state import ModelState
 from app.ui.drafts import Drafts
+from app.ui.taking_back import TakingBack
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +59,6 @@ NOTHING = Beginning()
 
 
 class AnswerWriter(QObject):
-    chat_taken_back = Signal(int)  # its first question is the draft of the new chat again
-
     def __init__(
         self,
         screen: ChatScreen,
@@ -70,6 +69,8 @@ class AnswerWriter(QObject):
         super().__init__(screen)
         self._screen, self._drafts, self._engine = screen, drafts, engine
         self._request_ids = request_ids
+        self._taking_back = TakingBack(screen, drafts)
+        self.chat_taken_back = self._taking_back.chat_taken_back
         self._unsaved: dict[int, Callable[[], None]] = {}
         self._save_timer = QTimer(self, interval=SAVE_ANSWER_MS)
         self._save_timer.timeout.connect(self._save_progress)
@@ -83,6 +84,7 @@ class AnswerWriter(QObject):
             status=self._waiting_words(self._screen.state.model),
             sent_text=sent_text,
             previous_leaf=self._screen.here.leaf_id,
+            previous_memory=self._screen.here.memory_start,
             is_first_of_chat=self._screen.shown is None,
             stood=stood,
         )
@@ -264,8 +266,9 @@ class AnswerWriter(QObject):
     def _on_finished(self, answer: Answer, event: Finished) -> None:
         if answer.is_stopping:  # it may have come to its end meanwhile, unseen
             event = replace(event, reason="stopped")
-        if event.reason == "stopped" and answer.is_empty and self._can_take_back(answer):
-            self._take_back(answer)
+        if event.reason == "stopped" and answer.is_empty and self._taking_back.is_possible(answer):
+            self._end_writing()
+            self._taking_back.take_back(answer)
             return
         if answer.stood is not None and answer.is_behind:  # stopped before it went on
             self._keep(answer, answer.stood.state, answer.stood.details)
@@ -295,8 +298,9 @@ class AnswerWriter(QObject):
         log.warning("An answer failed (%s): %s", event.kind, event.message)
         tokens = len(answer.token_ids)
         is_shown = answer.conversation_id == self._screen.shown
-        if answer.is_empty and self._can_take_back(answer):
-            self._take_back(answer)
+        if answer.is_empty and self._taking_back.is_possible(answer):
+            self._end_writing()
+            self._taking_back.take_back(answer)
         elif answer.stood is not None and answer.is_behind:
             self._keep(answer, answer.stood.state, answer.stood.details)
         else:
@@ -350,61 +354,6 @@ class AnswerWriter(QObject):
             lambda _: self._screen.update_chats(),
             failed,
         )
-
-    def _can_take_back(self, answer: Answer) -> bool:
-        """Not an edited question, not over a text that stands in the field by now, and not in a
-        chat that was deleted meanwhile: there the empty answer stays, and can be written again."""
-        if answer.conversation_id in self._screen.deleted:
-            return False
-        if not answer.sent_text:
-            return answer.user_id is None
-        is_shown = answer.conversation_id == self._screen.shown
-        if answer.sent_files and not is_shown:
-            return False  # a draft keeps words only
-        return not (
-            self._drafts.text if is_shown else self._screen.store.draft(answer.conversation_id)
-        )
-
-    def _take_back(self, answer: Answer) -> None:
-        """No token ever came: the chat is as before, a sent message is in the field again."""
-        self._end_writing()
-        conversation_id, text = answer.conversation_id, answer.sent_text
-        self._screen.files_returned.emit(answer.sent_files)
-        assert conversation_id is not None
-        assert answer.message_id is not None
-        if text and answer.is_first_of_chat:
-            self._take_back_chat(conversation_id, text)
-            return
-        gone = answer.message_id if answer.user_id is None else answer.user_id
-
-        def write(store: Store) -> None:
-            store.delete_message(gone)
-            store.set_leaf(conversation_id, answer.previous_leaf)
-            if text:
-                store.save_draft(conversation_id, text)
-
-        visit = self._screen.visit
-        self._screen.job.run(
-            write, lambda _: self._after_taking_back(visit, text), self._screen.on_change_failed
-        )
-
-    def _take_back_chat(self, conversation_id: int, text: str) -> None:
-        def write(store: Store) -> None:
-            store.save_draft(None, text)
-            store.delete(conversation_id)
-
-        self._screen.job.run(
-            write,
-            lambda _: self.chat_taken_back.emit(conversation_id),
-            self._screen.on_change_failed,
-        )
-
-    def _after_taking_back(self, visit: int, text: str) -> None:
-        if visit == self._screen.visit:
-            self._screen.reload()
-            self._drafts.give_back(text)
-        self._screen.update_state()
-        self._screen.update_chats()
 
     def _end_writing(self) -> None:
         self._screen.answer = None

@@ -243,6 +243,20 @@ def test_the_files_of_a_message_reach_the_model(desk: Any) -> None:
     assert Options().overflow == "ask"
 
 
+def test_a_message_that_comes_back_forgets_nothing(short: Any, holds: Any) -> None:
+    short.say(words(30))
+    short.until(lambda: short.notice() is not None)
+    short.session.before_reading = hold = holds()
+    short.window.act("forget-oldest")
+    short.until(hold.is_reached.is_set)
+    short.chat.stop()
+    short.until(lambda: short.composer.text() == words(30))
+    short.until_written()
+    assert short.store.conversation(short.chat.state.conversation_id).memory_start is None
+    assert len(short.texts()) == 6
+    assert not any(item.begins_memory for item in short.page.transcript.items())
+
+
 @pytest.fixture
 def real_desk(open_desk: Callable[..., Any], folders: Folders) -> Any:
     from app.chat.session import ChatSession
