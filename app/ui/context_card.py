@@ -9,7 +9,7 @@ from app.store.records import MessageRecord
 from app.ui import theme
 from app.ui.chat_controller import ChatController
 from app.ui.chat_items import text_of
-from app.ui.composer import context_segments
+from app.ui.context_meter import context_segments
 from app.ui.context_notices import turns_of
 from app.ui.controls import HLine, Label, Popover, SegmentMeter, box, button, fill_round, painter
 from app.ui.theme import BODY, SMALL, color
