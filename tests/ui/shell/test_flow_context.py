@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 
-from app.chat.events import Forgot, Notice, Trying
-from app.chat.messages import ContextUse, Message, Options
+from app.chat.events import Forgot, Notice, Piece, Trying
+from app.chat.messages import ContextUse, Message, Options, Stats
 from app.paths import Folders
 from app.ui import context_notices
+from app.ui.chat_items import stats_line
 from app.ui.context_notices import Cut, cut_of, turns_of
 
 SHORT = 60
@@ -311,3 +312,15 @@ def test_a_pinned_question_says_so(desk: Any) -> None:
     widget = desk.page.transcript.live_widgets()[key]
     assert widget.marks.isVisible()
     assert widget.accessibleName() == "You, pinned"
+
+
+def test_banned_words_that_were_turned_away_are_counted(desk: Any, say: Any, hold: Any) -> None:
+    desk.session.will_answer(
+        "One ", say(lambda number: Piece(number, "two", False, (7,), (), 2)), hold
+    )
+    desk.say("Count")
+    desk.until(lambda: desk.texts()[-1] == "One two")
+    desk.until(lambda: desk.page.transcript.items()[-1].stats == "2 avoided")
+    hold.release()
+    desk.until_written()
+    assert stats_line(Stats(new_tokens=3, avoided=2)) == "2 avoided  \u00b7  3 tokens"
