@@ -4,7 +4,7 @@ Only joins widgets; what it is told comes as values, what a person does leaves a
 """
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtGui import QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QStackedLayout, QWidget
 
 from app.ui.banner import TemporaryBanner
@@ -17,6 +17,7 @@ from app.ui.theme import BODY, H_BAR, color
 from app.ui.transcript import TranscriptView
 
 NEW_CHAT = "New chat"
+COMPARE_FITS = 520  # px; in a narrower head it is in the menu alone
 
 
 class Head(QWidget):
@@ -27,6 +28,7 @@ class Head(QWidget):
         self.setFixedHeight(H_BAR)
         self.sidebar = IconButton("panel-left", "Show sidebar (Ctrl+B)", 30)
         self.new = IconButton("new-chat", "New chat (Ctrl+N)", 30, 18)
+        self.compare = IconButton("compare", "Compare two settings (Ctrl+Shift+D)", 30)
         self.inspector = IconButton("panel-right", "Options (Ctrl+I)", 30, checkable=True)
         self.inspector.setObjectName("show-options")
         self.title = ElidedLabel(NEW_CHAT, BODY + 1, "text", 600)
@@ -38,6 +40,7 @@ class Head(QWidget):
             self.new,
             2,
             self.title,
+            self.compare,
             self.inspector,
             margins=(12, 0, 10, 0),
             spacing=4,
@@ -48,6 +51,10 @@ class Head(QWidget):
         self.sidebar.setVisible(not sidebar)
         self.new.setVisible(not sidebar)
         self.inspector.setChecked(inspector)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.compare.setVisible(self.width() >= COMPARE_FITS)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         draw = painter(self)

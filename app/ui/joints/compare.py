@@ -20,6 +20,7 @@ class CompareJoint(Joint):
         self.page = ComparePage()
         window.center.addWidget(self.page)
         window.actions_["compare"].triggered.connect(self.show)
+        window.page.head.compare.clicked.connect(window.actions_["compare"].trigger)
         self.page.run_requested.connect(self._run)
         self.page.stop_requested.connect(self._stop)
         self.page.closed.connect(self.close)
@@ -35,6 +36,7 @@ class CompareJoint(Joint):
     def follow(self, old: ChatState, new: ChatState) -> None:
         can_begin = new.has_messages and new.can_send
         self.window.actions_.enable({"compare": can_begin or self.is_shown})
+        self.window.page.head.compare.setEnabled(can_begin)
         if self.is_shown and new.conversation_id != old.conversation_id:
             self.close()
         elif self.is_shown and self.chat is not None:

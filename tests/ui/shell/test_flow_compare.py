@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QWidget
 
 from app.chat.messages import Options
 from app.paths import Folders
@@ -216,3 +217,33 @@ def test_marks_cover_exactly_the_words_that_differ() -> None:
             )
             assert len(kept) == same
     assert in_words(differences("a b", "a b")) == "Both say the same, word for word."
+
+
+def test_every_control_of_the_page_has_a_name_and_can_be_reached_by_keys(desk: Any) -> None:
+    desk.ask("What is a fen?")
+    page = open_page(desk)
+    controls = [
+        widget
+        for widget in page.findChildren(QWidget)
+        if widget.isVisible() and isinstance(widget, QAbstractButton | QAbstractSpinBox)
+    ]
+    assert len(controls) > 10
+    for widget in controls:
+        named = widget.accessibleName() or getattr(widget, "text", str)()
+        assert named, widget
+    page.seed.setFocus()
+    reached = set()
+    for _ in range(40):
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        reached.add(QApplication.focusWidget())
+    enabled = {page.seed, page.run, page.close_button}
+    enabled |= {view.chosen.temperature for view in page.sides}
+    enabled |= {view.chosen.top_k for view in page.sides}
+    assert enabled <= reached
+
+
+def test_the_button_in_the_head_opens_it(desk: Any) -> None:
+    assert not desk.page.head.compare.isEnabled()
+    desk.ask("What is a fen?")
+    desk.page.head.compare.click()
+    assert desk.window.center.currentWidget() is joint(desk).page
