@@ -158,13 +158,14 @@ class Decoder:
 
     def reorder(self, parents: Rows) -> None:
         """Row i goes on from what row parents[i] has read; the number of rows may change."""
-        if len(parents) != self._rows:
-            self._passed = {
-                name: self._gathered(name, tensor, parents) for name, tensor in self._passed.items()
-            }
         if np.array_equal(parents, np.arange(self._rows)):
             return
-        self._cache.reorder(parents)
+        passed = self._passed
+        if len(parents) != self._rows:
+            passed = {n: self._gathered(n, tensor, parents) for n, tensor in passed.items()}
+        take = self._cache.reordered(parents)
+        take()  # nothing fails from here on
+        self._passed = passed
         self._feeds.reorder(parents)
         self._rows = len(parents)
         self.logits = self.logits[parents]

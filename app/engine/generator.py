@@ -163,13 +163,18 @@ class Generator:
         logits = self._current_logits()
         text = self._sequence[:, : self._length]
         guidance = self._guidance
+        go_back = self._search.snapshot()
         choice = self._search.choose(logits, text, self._ended, guidance)
+        if choice.parents is not None:
+            try:
+                self._open().reorder(choice.parents)
+            except BaseException:
+                go_back()
+                raise
+            text[:] = text[choice.parents]
         if guidance is not None:
             parents = None if choice.parents is None else choice.parents.tolist()
             guidance.accept(choice.tokens, parents=parents, ended=choice.ended.tolist())
-        if choice.parents is not None:
-            self._open().reorder(choice.parents)
-            text[:] = text[choice.parents]
         self._logits = None
         self._next, self._ended = choice.tokens, choice.ended
         if self._ended.all():
@@ -263,9 +268,9 @@ class Generator:
         if wanted > 0:
             raise EngineError("With num_beams above 1 only rewind_to(0) is possible.")
         decoder = self._open()
-        decoder.rewind_to(0)
         if self._prompt_rows < self._rows:
             decoder.reorder(np.arange(self._batch) * self._beams)
+        decoder.rewind_to(0)
 
     def get_speculative_stats(self) -> dict[str, Any]:
         """How many tokens were guessed, and how many of them rightly."""
