@@ -79,8 +79,19 @@ class Decoder:
 
     # ------------------------------------------------------------ runs
 
-    def run(self, tokens: Tokens, stop: Stop, *, all_columns: bool = False) -> None:
-        """Read `tokens` (B, L) after what was read before; then `logits` (B, V) is current."""
+    def run(
+        self,
+        tokens: Tokens,
+        stop: Stop,
+        *,
+        all_columns: bool = False,
+        wants_logits: bool = True,
+    ) -> None:
+        """Read `tokens` (B, L) after what was read before; then `logits` (B, V) is current.
+
+        Where nobody wants the logits a graph that gives nothing else is left out: then they are
+        worth nothing.
+        """
         span = Span(tokens, self.length)
         if self.length == 0:
             self._feeds.measure_prompt(tokens)
@@ -91,6 +102,8 @@ class Decoder:
         columns: NDArray[np.int64] | None = None
         for stage in self._stages:
             if not self._is_due(stage, span):
+                continue
+            if stage.part.is_lm_head and not wants_logits:
                 continue
             stage.bind_inputs(span, passed)
             self._cache.bind(stage.binding, stage.session)
@@ -106,7 +119,8 @@ class Decoder:
         self._tell_log()
         self.length, self._last_passed = span.total, passed
         self._is_long = self._is_long_at(span.total)
-        self._take_logits(columns, width=tokens.shape[1])
+        if wants_logits or not self._head.part.is_lm_head:
+            self._take_logits(columns, width=tokens.shape[1])
 
     def rewind_to(self, length: int) -> None:
         """Go back to `length` tokens, or to fewer where the cache cannot: see `length` then."""

@@ -65,7 +65,14 @@ class Translator:
     def logits_length(self) -> int:
         return self._outer(self._inner.logits_length) or -1
 
-    def run(self, tokens: Tokens, stop: Stop, *, all_columns: bool = False) -> None:
+    def run(
+        self,
+        tokens: Tokens,
+        stop: Stop,
+        *,
+        all_columns: bool = False,
+        wants_logits: bool = True,
+    ) -> None:
         if self._inner.length == 0:
             width = self._width or tokens.shape[1]
             self._read_source(tokens[:, :width])

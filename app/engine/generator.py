@@ -114,7 +114,7 @@ class Generator:
         done = 0
         while done < given.shape[1]:
             chunk = given[:, done : done + size]
-            self._run(chunk)
+            self._run(chunk, wants_logits=done + chunk.shape[1] == given.shape[1])
             self._last_start = start
             self._extend(np.repeat(chunk, self._beams, axis=0))
             self._ended = np.zeros(self._rows, np.bool_)
@@ -342,7 +342,13 @@ class Generator:
         if self._terminated:
             raise Stopped("The run was stopped.")
 
-    def _run(self, more: Tokens | None = None, *, all_columns: bool = False) -> None:
+    def _run(
+        self,
+        more: Tokens | None = None,
+        *,
+        all_columns: bool = False,
+        wants_logits: bool = True,
+    ) -> None:
         """Read what is unread of the text (or its last token again), and `more` after it.
 
         On failure the decoder's logits are lost, never wrong: they are None from before on.
@@ -361,9 +367,10 @@ class Generator:
         if more is not None:
             more = np.repeat(more, self._prompt_rows // self._batch, axis=0)
             tokens = np.concatenate([tokens[:: self._rows // self._prompt_rows], more], axis=1)
-        decoder.run(tokens, self._stop, all_columns=all_columns)
-        self._logits = decoder.logits
-        note("model_logits", self._logits)
+        decoder.run(tokens, self._stop, all_columns=all_columns, wants_logits=wants_logits)
+        if decoder.logits_length == decoder.length:
+            self._logits = decoder.logits
+            note("model_logits", self._logits)
 
     def _extend(self, tokens: Tokens) -> None:
         end = self._length + tokens.shape[1]
