@@ -48,6 +48,10 @@ class Cache(Protocol):
         call itself cannot fail.
         """
 
+    def assembled(self, parts: Sequence[Any], order: Rows, total: int) -> Take:
+        """As `reordered`: row i becomes row order[i] of the rows of `parts`, caches of this kind
+        that hold `total` tokens at most; what they lack is zero."""
+
     def read(self, name: str) -> Array | None: ...
 
 
@@ -115,6 +119,24 @@ class SharedCache:
         def take() -> None:
             self._tensors, self._rows = moved, len(parents)
             self._bound.clear()
+
+        return take
+
+    def assembled(self, parts: Sequence["SharedCache"], order: Rows, total: int) -> Take:
+        capacity = self._capacity_for(total)
+        tensors = {
+            slot.past: _joined(
+                slot,
+                [_resized(slot, p._tensors[slot.past], p.length, capacity) for p in parts],
+                order,
+            )
+            for slot in self._slots
+        }
+
+        def take() -> None:
+            self._tensors, self._capacity, self._is_uneven = tensors, capacity, False
+            self._bound.clear()
+            self.length = total
 
         return take
 
@@ -205,6 +227,20 @@ class GrowingCache:
 
         return take
 
+    def assembled(self, parts: Sequence["GrowingCache"], order: Rows, total: int) -> Take:
+        tensors = {
+            slot.past: _joined(
+                slot, [_resized(slot, p._past[slot.past], p.length, total) for p in parts], order
+            )
+            for slot in self._slots
+        }
+
+        def take() -> None:
+            self._past = tensors
+            self.length = self._stored = total
+
+        return take
+
     def read(self, name: str) -> Array | None:
         for slot in self._slots:
             if name in (slot.past, slot.present):
@@ -282,6 +318,18 @@ class RecurrentState:
 
         return take
 
+    def assembled(self, parts: Sequence["RecurrentState"], order: Rows, total: int) -> Take:
+        states = {
+            slot.past: _joined(slot, [part._now[slot.past] for part in parts], order)
+            for slot in self._slots
+        }
+
+        def take() -> None:
+            self._now, self.length = states, total
+            self._marks.clear()
+
+        return take
+
     def read(self, name: str) -> Array | None:
         for slot in self._slots:
             if name in (slot.past, slot.present):
@@ -341,6 +389,19 @@ class MixedCache:
 
         return take
 
+    def assembled(self, parts: Sequence["MixedCache"], order: Rows, total: int) -> Take:
+        own = zip(*(part._parts for part in parts), strict=True)
+        takes = [
+            cache.assembled(same, order, total)
+            for cache, same in zip(self._parts, own, strict=True)
+        ]
+
+        def take() -> None:
+            for each in takes:
+                each()
+
+        return take
+
     def read(self, name: str) -> Array | None:
         return next((found for p in self._parts if (found := p.read(name)) is not None), None)
 
@@ -357,6 +418,14 @@ def _all_gathered(
         for slot in slots
         if slot.past in tensors
     }
+
+
+def _joined(slot: Slot, tensors: Sequence[Any], order: Rows) -> Any:
+    """The rows of all of them, in another order."""
+    joined = tensors[0]
+    for tensor in tensors[1:]:
+        joined = slot.session.join(slot.past, joined, tensor, axis=slot.row_axis)
+    return slot.session.gather(slot.past, joined, order, axis=slot.row_axis)
 
 
 def _resized(slot: Slot, tensor: Any, length: int, capacity: int) -> Any:

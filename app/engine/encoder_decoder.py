@@ -72,6 +72,7 @@ class Translator:
         *,
         all_columns: bool = False,
         wants_logits: bool = True,
+        is_again: bool = False,
     ) -> None:
         if self._inner.length == 0:
             width = self._width or tokens.shape[1]
@@ -88,6 +89,9 @@ class Translator:
             self._inner.rewind_to(0)
         else:
             self._inner.rewind_to(length - self._width + 1)
+
+    def cut(self, length: int) -> None:
+        """Its one token a run has no pads."""
 
     def start_for(self, total: int, length: int) -> int:
         if length < total:

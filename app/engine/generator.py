@@ -243,6 +243,7 @@ class Generator:
             self._end_beams(wanted)
         self._search.restart()
         decoder.rewind_to(min(wanted, decoder.length))
+        decoder.cut(wanted)
         self._length = wanted
         self._logits = None
         self._start_guidance(min(self._answer_start, wanted))
@@ -367,7 +368,13 @@ class Generator:
         if more is not None:
             more = np.repeat(more, self._prompt_rows // self._batch, axis=0)
             tokens = np.concatenate([tokens[:: self._rows // self._prompt_rows], more], axis=1)
-        decoder.run(tokens, self._stop, all_columns=all_columns, wants_logits=wants_logits)
+        decoder.run(
+            tokens,
+            self._stop,
+            all_columns=all_columns,
+            wants_logits=wants_logits,
+            is_again=more is None,
+        )
         if decoder.logits_length == decoder.length:
             self._logits = decoder.logits
             note("model_logits", self._logits)

@@ -23,6 +23,7 @@ SCENES = {
     "batch with beams": ("tiny-llama-gqa", PLAIN | dict(num_beams=2, batch_size=2)),
     "batch": ("tiny-llama-gqa", PLAIN | dict(batch_size=2)),
     "recurrent": ("recurrent", PLAIN),
+    "recurrent batch": ("recurrent", PLAIN | dict(batch_size=2)),
     "recurrent with beams": ("recurrent", PLAIN | dict(num_beams=2)),
     "combined": ("combined", PLAIN),
     "per-layer heads": ("heads", PLAIN),
