@@ -5,8 +5,8 @@ A text's score is the sum of its tokens' log-probabilities over its length to th
 length_penalty (SPEC 3.6).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,16 @@ class BeamSearch:
         self._prompts = [_Prompt(self._beams) for _ in range(self._batch)]
         self._scores = np.full((self._batch, self._beams), _OUT_OF_RACE, np.float32)
         self._scores[:, 0] = 0.0
+
+    def snapshot(self) -> Callable[[], None]:
+        """What is returned brings back the search as it is now."""
+        prompts = [replace(prompt, finished=list(prompt.finished)) for prompt in self._prompts]
+        scores = self._scores.copy()
+
+        def go_back() -> None:
+            self._prompts, self._scores = prompts, scores
+
+        return go_back
 
     def choose(
         self, logits: Logits, text: Tokens, ended: Flags, guide: Guide | None = None

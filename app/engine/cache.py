@@ -1,11 +1,11 @@
 """What the model remembers of the text: tensors on the device, by kind of cache.
 
 The loop asks few things: `prepare` and `bind` for a run up to a length, `commit` it, `rewind_to`,
-`reorder`, `mark`, `read`. Invariant: a cache holds what the model computed for the first `length`
+`reordered`, `mark`, `read`. Invariant: a cache holds what the model computed for the first `length`
 tokens; a run that fails after prepare changes nothing of that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ STEP = 256  # positions by which a shared buffer grows at least
 MARKS = 8  # states that are kept to go back to, where positions cannot be cut off
 
 Rows = NDArray[np.int64]
+Take = Callable[[], None]
 
 
 class Cache(Protocol):
@@ -40,8 +41,16 @@ class Cache(Protocol):
         """Take back a rewind, as far as the last run went. Before the next run only."""
 
     def mark(self) -> None: ...
-    def reorder(self, parents: Rows) -> None:
-        """Row i becomes what row parents[i] was; the number of rows may change."""
+    def reordered(self, parents: Rows) -> Take:
+        """Row i becomes what row parents[i] was; the number of rows may change.
+
+        All tensors are made first: until what is returned is called nothing has changed, and the
+        call itself cannot fail.
+        """
+
+    def assembled(self, parts: Sequence[Any], order: Rows, total: int) -> Take:
+        """As `reordered`: row i becomes row order[i] of the rows of `parts`, caches of this kind
+        that hold `total` tokens at most; what they lack is zero."""
 
     def read(self, name: str) -> Array | None: ...
 
@@ -70,12 +79,13 @@ class SharedCache:
         self._fixed = min(fixed, default=0)
         self._limit = self._fixed or limit
         self._tensors: dict[str, Any] = {}
-        self._capacity = 0
+        self._capacity, self._is_uneven = 0, False
         self._bound: list[Any] = []
 
     def prepare(self, total: int) -> None:
-        if total > self._capacity:
-            self._grow(total)
+        capacity = self._capacity_for(total)
+        if capacity != self._capacity or self._is_uneven:
+            self._resize(capacity)
 
     def bind(self, binding: Any, session: Session) -> None:
         if binding in self._bound:
@@ -103,12 +113,32 @@ class SharedCache:
     def mark(self) -> None:
         """Nothing to keep: any position can be gone back to."""
 
-    def reorder(self, parents: Rows) -> None:
-        self._rows = len(parents)
-        self._bound.clear()
-        for slot in self._slots:
-            if slot.past in self._tensors:
-                self._tensors[slot.past] = _gathered(slot, self._tensors[slot.past], parents)
+    def reordered(self, parents: Rows) -> Take:
+        moved = _all_gathered(self._slots, self._tensors, parents)
+
+        def take() -> None:
+            self._tensors, self._rows = moved, len(parents)
+            self._bound.clear()
+
+        return take
+
+    def assembled(self, parts: Sequence["SharedCache"], order: Rows, total: int) -> Take:
+        capacity = self._capacity_for(total)
+        tensors = {
+            slot.past: _joined(
+                slot,
+                [_resized(slot, p._tensors[slot.past], p.length, capacity) for p in parts],
+                order,
+            )
+            for slot in self._slots
+        }
+
+        def take() -> None:
+            self._tensors, self._capacity, self._is_uneven = tensors, capacity, False
+            self._bound.clear()
+            self.length = total
+
+        return take
 
     def read(self, name: str) -> Array | None:
         for slot in self._slots:
@@ -116,8 +146,9 @@ class SharedCache:
                 return _first(slot, to_numpy(self._tensors[slot.past]), self.length)
         return None
 
-    def _grow(self, total: int) -> None:
-        """Layer by layer, so that the old and the new buffer of one layer only exist together."""
+    def _capacity_for(self, total: int) -> int:
+        if total <= self._capacity:
+            return self._capacity
         if total > self._limit:
             raise ContextFullError(
                 f"{total} tokens do not fit the model's cache of {self._limit}.",
@@ -125,16 +156,23 @@ class SharedCache:
                 limit=self._limit,
             )
         wanted = max(total, self._capacity + self._capacity // 2)
-        capacity = self._fixed or min(self._limit, -(-wanted // STEP) * STEP)
+        return self._fixed or min(self._limit, -(-wanted // STEP) * STEP)
+
+    def _resize(self, capacity: int) -> None:
+        """Layer by layer, so that the old and the new buffer of one layer only exist together.
+
+        Buffers of both sizes may be left when it fails: the next run makes them even first.
+        """
+        self._is_uneven = True
         self._bound.clear()
         for slot in self._slots:
             old = self._tensors.get(slot.past)
             if old is None:
                 shape = slot.sized(self._rows, capacity)
                 self._tensors[slot.past] = slot.session.zeros(slot.past, shape)
-            elif old.shape()[slot.length_axis] < capacity:  # one that failed goes on from there
+            elif old.shape()[slot.length_axis] != capacity:
                 self._tensors[slot.past] = _resized(slot, old, self.length, capacity)
-        self._capacity = capacity
+        self._capacity, self._is_uneven = capacity, False
 
 
 class GrowingCache:
@@ -181,10 +219,27 @@ class GrowingCache:
     def mark(self) -> None:
         """Nothing to keep: any position can be gone back to."""
 
-    def reorder(self, parents: Rows) -> None:
-        self._rows = len(parents)
-        for slot in self._slots:
-            self._past[slot.past] = _gathered(slot, self._past[slot.past], parents)
+    def reordered(self, parents: Rows) -> Take:
+        moved = _all_gathered(self._slots, self._past, parents)
+
+        def take() -> None:
+            self._past, self._rows = moved, len(parents)
+
+        return take
+
+    def assembled(self, parts: Sequence["GrowingCache"], order: Rows, total: int) -> Take:
+        tensors = {
+            slot.past: _joined(
+                slot, [_resized(slot, p._past[slot.past], p.length, total) for p in parts], order
+            )
+            for slot in self._slots
+        }
+
+        def take() -> None:
+            self._past = tensors
+            self.length = self._stored = total
+
+        return take
 
     def read(self, name: str) -> Array | None:
         for slot in self._slots:
@@ -193,10 +248,10 @@ class GrowingCache:
         return None
 
     def _cut(self) -> None:
-        for slot in self._slots:
-            tensor = self._past[slot.past]
-            if tensor.shape()[slot.length_axis] != self.length:
-                self._past[slot.past] = _resized(slot, tensor, self.length, self.length)
+        self._past = {
+            slot.past: _resized(slot, self._past[slot.past], self.length, self.length)
+            for slot in self._slots
+        }
         self._stored = self.length
 
 
@@ -239,9 +294,10 @@ class RecurrentState:
     def rewind_to(self, length: int) -> None:
         if length >= self.length:
             return
-        self._marks = {at: state for at, state in self._marks.items() if at <= length}
-        self.length = max(self._marks, default=0)
-        self._now = self._marks.get(self.length) or self._empty()
+        marks = {at: state for at, state in self._marks.items() if at <= length}
+        reached = max(marks, default=0)
+        self._now = marks.get(reached) or self._empty()  # may fail: nothing has changed before
+        self._marks, self.length = marks, reached
 
     def advance_to(self, length: int) -> None:
         assert length == self.length, "nothing is drafted where a rewind reads again"
@@ -253,10 +309,26 @@ class RecurrentState:
         if len(self._marks) > MARKS:
             del self._marks[next(iter(self._marks))]
 
-    def reorder(self, parents: Rows) -> None:
-        self._rows = len(parents)
-        self._marks.clear()
-        self._now = {s.past: _gathered(s, self._now[s.past], parents) for s in self._slots}
+    def reordered(self, parents: Rows) -> Take:
+        moved = _all_gathered(self._slots, self._now, parents)
+
+        def take() -> None:
+            self._now, self._rows = moved, len(parents)
+            self._marks.clear()
+
+        return take
+
+    def assembled(self, parts: Sequence["RecurrentState"], order: Rows, total: int) -> Take:
+        states = {
+            slot.past: _joined(slot, [part._now[slot.past] for part in parts], order)
+            for slot in self._slots
+        }
+
+        def take() -> None:
+            self._now, self.length = states, total
+            self._marks.clear()
+
+        return take
 
     def read(self, name: str) -> Array | None:
         for slot in self._slots:
@@ -308,9 +380,27 @@ class MixedCache:
         for part in self._parts:
             part.mark()
 
-    def reorder(self, parents: Rows) -> None:
-        for part in self._parts:
-            part.reorder(parents)
+    def reordered(self, parents: Rows) -> Take:
+        takes = [part.reordered(parents) for part in self._parts]
+
+        def take() -> None:
+            for each in takes:
+                each()
+
+        return take
+
+    def assembled(self, parts: Sequence["MixedCache"], order: Rows, total: int) -> Take:
+        own = zip(*(part._parts for part in parts), strict=True)
+        takes = [
+            cache.assembled(same, order, total)
+            for cache, same in zip(self._parts, own, strict=True)
+        ]
+
+        def take() -> None:
+            for each in takes:
+                each()
+
+        return take
 
     def read(self, name: str) -> Array | None:
         return next((found for p in self._parts if (found := p.read(name)) is not None), None)
@@ -319,8 +409,23 @@ class MixedCache:
 # ---------------------------------------------------------------- tensors
 
 
-def _gathered(slot: Slot, tensor: Any, parents: Rows) -> Any:
-    return slot.session.gather(slot.past, tensor, parents, axis=slot.row_axis)
+def _all_gathered(
+    slots: Sequence[Slot], tensors: Mapping[str, Any], parents: Rows
+) -> dict[str, Any]:
+    """Of the tensors that there are, in new ones."""
+    return {
+        slot.past: slot.session.gather(slot.past, tensors[slot.past], parents, axis=slot.row_axis)
+        for slot in slots
+        if slot.past in tensors
+    }
+
+
+def _joined(slot: Slot, tensors: Sequence[Any], order: Rows) -> Any:
+    """The rows of all of them, in another order."""
+    joined = tensors[0]
+    for tensor in tensors[1:]:
+        joined = slot.session.join(slot.past, joined, tensor, axis=slot.row_axis)
+    return slot.session.gather(slot.past, joined, order, axis=slot.row_axis)
 
 
 def _resized(slot: Slot, tensor: Any, length: int, capacity: int) -> Any:

@@ -97,6 +97,7 @@ class StageConfig:
     renamed: Mapping[str, str] = field(default_factory=dict)  # its output -> the name later on
     runs_on_prompt: bool = True
     runs_on_token: bool = True
+    is_lm_head: bool = False  # only gives logits: not needed before a prompt's last chunk
     session_options: Mapping[str, Any] = field(default_factory=dict)
 
 

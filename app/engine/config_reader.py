@@ -305,6 +305,7 @@ def _parse_pipeline(decoder: _Reader) -> tuple[StageConfig, ...]:
                     renamed=stage.texts("output_names_forwarder", {}),
                     runs_on_prompt=stage.flag("run_on_prompt", True),
                     runs_on_token=stage.flag("run_on_token_gen", True),
+                    is_lm_head=stage.flag("is_lm_head", False),
                     session_options=(decoder if inherits else stage).object("session_options"),
                 )
             )

@@ -27,6 +27,7 @@ class Decoder:
     def __init__(self, model: Model, *, rows: int, pad_id: int, moves_rows: bool = False) -> None:
         """`moves_rows`: reorder is called again and again, which whole buffers make slow."""
         config = model.config.model
+        self._model, self._pad_id = model, pad_id
         self._rows, self._vocab_size = rows, config.vocab_size
         self._cache = make_cache(
             model.slots,
@@ -79,18 +80,37 @@ class Decoder:
 
     # ------------------------------------------------------------ runs
 
-    def run(self, tokens: Tokens, stop: Stop, *, all_columns: bool = False) -> None:
-        """Read `tokens` (B, L) after what was read before; then `logits` (B, V) is current."""
-        span = Span(tokens, self.length)
-        if self.length == 0:
+    def run(
+        self,
+        tokens: Tokens,
+        stop: Stop,
+        *,
+        all_columns: bool = False,
+        wants_logits: bool = True,
+        is_again: bool = False,
+    ) -> None:
+        """Read `tokens` (B, L) after what was read before; then `logits` (B, V) is current.
+
+        `is_again`: from the start they are a text that was read before, pads and all. Where nobody
+        wants the logits a graph that gives nothing else is left out: then they are worth nothing.
+        """
+        if self.length == 0 and is_again:
+            tokens = self._feeds.compacted(tokens)
+        elif self.length == 0:
             self._feeds.measure_prompt(tokens)
+        span = Span(tokens, self.length)
         self.logits_length = -1
         self._trial = None
+        if self.length == 0 and self._pads_would_be_remembered():
+            self._read_by_length(tokens, stop, all_columns=all_columns)
+            return
         self._cache.prepare(span.total)
         passed = dict(self._passed)
         columns: NDArray[np.int64] | None = None
         for stage in self._stages:
             if not self._is_due(stage, span):
+                continue
+            if stage.part.is_lm_head and not wants_logits:
                 continue
             stage.bind_inputs(span, passed)
             self._cache.bind(stage.binding, stage.session)
@@ -106,13 +126,48 @@ class Decoder:
         self._tell_log()
         self.length, self._last_passed = span.total, passed
         self._is_long = self._is_long_at(span.total)
-        self._take_logits(columns, width=tokens.shape[1])
+        if wants_logits or not self._head.part.is_lm_head:
+            self._take_logits(columns, width=tokens.shape[1])
+
+    def _pads_would_be_remembered(self) -> bool:
+        """A state has no positions that could be masked."""
+        return not self._cache.can_rewind and bool(np.ptp(self._feeds.text_lengths))
+
+    def _read_by_length(self, tokens: Tokens, stop: Stop, *, all_columns: bool) -> None:
+        """Rows of the same length together, without their pads; then all side by side."""
+        lengths, total = self._feeds.text_lengths, tokens.shape[1]
+        readers: list[Decoder] = []
+        rows: list[NDArray[np.intp]] = []
+        for length in np.unique(lengths).tolist():
+            same = np.flatnonzero(lengths == length)
+            reader = Decoder(self._model, rows=len(same), pad_id=self._pad_id)
+            reader.run(tokens[same, :length], stop, all_columns=all_columns)
+            readers.append(reader)
+            rows.append(same)
+        order = np.argsort(np.concatenate(rows))
+        width = max(reader._raw.shape[1] for reader in readers)
+        raw = np.zeros((len(tokens), width, self._raw_width()), self._logits_info.numpy_type)
+        for same, reader in zip(rows, readers, strict=True):
+            raw[same, : reader._raw.shape[1]] = reader._raw
+        take = self._cache.assembled([reader._cache for reader in readers], order, total)
+        take()  # nothing fails from here on
+        self._raw, self._bound_shape = raw, ()
+        self.logits = np.concatenate([reader.logits for reader in readers])[order]
+        self.length = self.logits_length = total
+        self._is_long = self._is_long_at(total)
+
+    def _raw_width(self) -> int:
+        return _logits_shape(self._logits_info, 1, 1, self._vocab_size)[-1]
 
     def rewind_to(self, length: int) -> None:
         """Go back to `length` tokens, or to fewer where the cache cannot: see `length` then."""
         self._cache.rewind_to(length)
         self.length = min(length, self._cache.length)
         self.logits_length = self.logits_length if self.logits_length == self.length else -1
+
+    def cut(self, length: int) -> None:
+        """The text itself ends after `length` tokens now, read or not."""
+        self._feeds.cut(length)
 
     def try_out(self, tokens: Tokens, guess: Tokens, stop: Stop) -> None:
         """Read `tokens` (1, L), and a guess (1, K) of what follows, in one run.
@@ -158,13 +213,14 @@ class Decoder:
 
     def reorder(self, parents: Rows) -> None:
         """Row i goes on from what row parents[i] has read; the number of rows may change."""
-        if len(parents) != self._rows:
-            self._passed = {
-                name: self._gathered(name, tensor, parents) for name, tensor in self._passed.items()
-            }
         if np.array_equal(parents, np.arange(self._rows)):
             return
-        self._cache.reorder(parents)
+        passed = self._passed
+        if len(parents) != self._rows:
+            passed = {n: self._gathered(n, tensor, parents) for n, tensor in passed.items()}
+        take = self._cache.reordered(parents)
+        take()  # nothing fails from here on
+        self._passed = passed
         self._feeds.reorder(parents)
         self._rows = len(parents)
         self.logits = self.logits[parents]

@@ -65,7 +65,15 @@ class Translator:
     def logits_length(self) -> int:
         return self._outer(self._inner.logits_length) or -1
 
-    def run(self, tokens: Tokens, stop: Stop, *, all_columns: bool = False) -> None:
+    def run(
+        self,
+        tokens: Tokens,
+        stop: Stop,
+        *,
+        all_columns: bool = False,
+        wants_logits: bool = True,
+        is_again: bool = False,
+    ) -> None:
         if self._inner.length == 0:
             width = self._width or tokens.shape[1]
             self._read_source(tokens[:, :width])
@@ -81,6 +89,9 @@ class Translator:
             self._inner.rewind_to(0)
         else:
             self._inner.rewind_to(length - self._width + 1)
+
+    def cut(self, length: int) -> None:
+        """Its one token a run has no pads."""
 
     def start_for(self, total: int, length: int) -> int:
         if length < total:

@@ -38,6 +38,7 @@ class Feeds:
         self.rows = rows
         self.prompt_width = 0  # columns of the first run; a batch's pads are only there
         self.text_lengths = np.zeros(rows, np.int64)  # (B,) text tokens in those columns
+        self._given = 0, self.text_lengths  # both as the prompt was given
         self._names, self._pad_id = names, pad_id
         self._masks: dict[type[np.generic], Array] = {}
 
@@ -72,11 +73,35 @@ class Feeds:
         self.text_lengths = np.full(self.rows, tokens.shape[1], np.int64)
         if self.rows > 1:
             self.text_lengths = text_lengths(tokens, self._pad_id)
+        self._given = self.prompt_width, self.text_lengths
         self._masks.clear()
+
+    def cut(self, length: int) -> None:
+        """The text ends after `length` columns now; what comes after them is no prompt."""
+        width, lengths = self._given
+        self._given = min(width, length), np.minimum(lengths, length)
+
+    def compacted(self, tokens: Tokens) -> Tokens:
+        """A text that is read again from its start, prompt, pads and what was written after them.
+
+        Pads are only understood at the end of a row: they go there. A pad that was written is text.
+        """
+        width, lengths = self._given
+        total = tokens.shape[1]
+        width = min(width, total)
+        lengths = np.minimum(lengths, width)
+        compact = np.full_like(tokens, self._pad_id)
+        for row, length in enumerate(lengths.tolist()):
+            text = np.concatenate([tokens[row, :length], tokens[row, width:]])
+            compact[row, : len(text)] = text
+        self.prompt_width, self.text_lengths = total, lengths + (total - width)
+        self._masks.clear()
+        return compact
 
     def reorder(self, parents: NDArray[np.int64]) -> None:
         self.rows = len(parents)
         self.text_lengths = self.text_lengths[parents]
+        self._given = self._given[0], self._given[1][parents]
         self._masks.clear()
 
     # ------------------------------------------------------------ each kind of input

@@ -116,7 +116,7 @@ class Generator:
         done = 0
         while done < given.shape[1]:
             chunk = given[:, done : done + size]
-            self._run(chunk)
+            self._run(chunk, wants_logits=done + chunk.shape[1] == given.shape[1])
             self._last_start = start
             self._extend(np.repeat(chunk, self._beams, axis=0))
             self._ended = np.zeros(self._rows, np.bool_)
@@ -165,13 +165,18 @@ class Generator:
         logits = self._current_logits()
         text = self._sequence[:, : self._length]
         guidance = self._guidance
+        go_back = self._search.snapshot()
         choice = self._search.choose(logits, text, self._ended, guidance)
+        if choice.parents is not None:
+            try:
+                self._open().reorder(choice.parents)
+            except BaseException:
+                go_back()
+                raise
+            text[:] = text[choice.parents]
         if guidance is not None:
             parents = None if choice.parents is None else choice.parents.tolist()
             guidance.accept(choice.tokens, parents=parents, ended=choice.ended.tolist())
-        if choice.parents is not None:
-            self._open().reorder(choice.parents)
-            text[:] = text[choice.parents]
         self._logits = None
         self._next, self._ended = choice.tokens, choice.ended
         if self._ended.all():
@@ -240,6 +245,7 @@ class Generator:
             self._end_beams(wanted)
         self._search.restart()
         decoder.rewind_to(min(wanted, decoder.length))
+        decoder.cut(wanted)
         self._length = wanted
         self._logits = None
         self._start_guidance(min(self._answer_start, wanted))
@@ -265,9 +271,9 @@ class Generator:
         if wanted > 0:
             raise EngineError("With num_beams above 1 only rewind_to(0) is possible.")
         decoder = self._open()
-        decoder.rewind_to(0)
         if self._prompt_rows < self._rows:
             decoder.reorder(np.arange(self._batch) * self._beams)
+        decoder.rewind_to(0)
 
     def get_speculative_stats(self) -> dict[str, Any]:
         """How many tokens were guessed, and how many of them rightly."""
@@ -339,7 +345,13 @@ class Generator:
         if self._terminated:
             raise Stopped("The run was stopped.")
 
-    def _run(self, more: Tokens | None = None, *, all_columns: bool = False) -> None:
+    def _run(
+        self,
+        more: Tokens | None = None,
+        *,
+        all_columns: bool = False,
+        wants_logits: bool = True,
+    ) -> None:
         """Read what is unread of the text (or its last token again), and `more` after it.
 
         On failure the decoder's logits are lost, never wrong: they are None from before on.
@@ -358,9 +370,16 @@ class Generator:
         if more is not None:
             more = np.repeat(more, self._prompt_rows // self._batch, axis=0)
             tokens = np.concatenate([tokens[:: self._rows // self._prompt_rows], more], axis=1)
-        decoder.run(tokens, self._stop, all_columns=all_columns)
-        self._logits = decoder.logits
-        note("model_logits", self._logits)
+        decoder.run(
+            tokens,
+            self._stop,
+            all_columns=all_columns,
+            wants_logits=wants_logits,
+            is_again=more is None,
+        )
+        if decoder.logits_length == decoder.length:
+            self._logits = decoder.logits
+            note("model_logits", self._logits)
 
     def _extend(self, tokens: Tokens) -> None:
         end = self._length + tokens.shape[1]

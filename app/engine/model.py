@@ -31,6 +31,7 @@ class Part:
     runs_on_prompt: bool = True
     runs_on_token: bool = True
     runs_once: bool = False  # an encoder: again only when its inputs change
+    is_lm_head: bool = False  # left out where nobody wants the logits
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class _Plan:
     runs_on_prompt: bool = True
     runs_on_token: bool = True
     runs_once: bool = False
+    is_lm_head: bool = False
 
 
 class Model:
@@ -127,6 +129,7 @@ def _plans(model: ModelConfig) -> list[_Plan]:
                 stage.renamed,
                 runs_on_prompt=stage.runs_on_prompt,
                 runs_on_token=stage.runs_on_token,
+                is_lm_head=stage.is_lm_head,
             )
         )
     if not decoder.pipeline:
@@ -155,6 +158,7 @@ def _open(plan: _Plan, config: Configuration, shares: list[bool]) -> Part:
         runs_on_prompt=plan.runs_on_prompt,
         runs_on_token=plan.runs_on_token,
         runs_once=plan.runs_once,
+        is_lm_head=plan.is_lm_head,
     )
 
 

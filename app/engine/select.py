@@ -60,12 +60,19 @@ class Search(Protocol):
     ) -> Choice:
         """logits (R, V), which stay as they are; text so far (R, T); rows that have ended (R,)."""
 
+    def snapshot(self) -> Callable[[], None]:
+        """What is returned takes back a choice that could not be followed."""
+
     def change(self, options: SearchOptions, preferences: Preferences) -> None: ...
 
     def restart(self) -> None:
         """The texts that come next do not go on from those seen before."""
 
     def result(self, index: int, text: Tokens) -> Tokens: ...
+
+
+def _nothing() -> None:
+    """There is nothing to take back."""
 
 
 class RowSearch:
@@ -84,6 +91,10 @@ class RowSearch:
         self._eos_ids, self._pad_id, self._random = eos_ids, pad_id, random
         self._work: Logits = np.empty(0, np.float32)  # a row's logits while steps change them
         self.change(options, preferences)
+
+    def snapshot(self) -> Callable[[], None]:
+        """A choice of one's own row can always be followed."""
+        return _nothing
 
     def choose(
         self, logits: Logits, text: Tokens, ended: Flags, guide: Guide | None = None

@@ -213,6 +213,18 @@ class Session:
             self._apply(graph.cut_model, given, target, axis)
         return target
 
+    def join(self, name: str, tensor: Any, other: Any, *, axis: int) -> Any:
+        """Two cache tensors one after the other along an axis, in a new one."""
+        shape = list(tensor.shape())
+        length = shape[axis]
+        shape[axis] += other.shape()[axis]
+        target = self.tensor(name, shape)
+        if 0 not in shape:
+            size = host_tensor(np.array([length], np.int64), INT64)
+            given = {"x": tensor, "length": size, "filler": other}
+            self._apply(graph.grow_model, given, target, axis)
+        return target
+
     def gather(self, name: str, tensor: Any, indices: NDArray[np.int64], *, axis: int) -> Any:
         """The slices `indices` along an axis of a cache tensor, in a new one."""
         shape = list(tensor.shape())

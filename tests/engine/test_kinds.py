@@ -1,5 +1,7 @@
 """Kinds of models beyond plain ones: each must give what one plain run of its graph gives."""
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from app.engine.beam import BeamSearch
 from app.engine.cache import MARKS
 from app.engine.config import SearchOptions
 from app.engine.select import Preferences
+from app.engine.stage import Stage
 
 PEER_MODELS = [place / "shared" / "models" / "peer" for place in Path(__file__).parents]
 
@@ -289,3 +292,43 @@ def test_a_text_that_becomes_long_is_read_again_with_the_other_rotations(
     subject.append_tokens(text[4000:])  # and over it in one go
     np.testing.assert_allclose(subject.get_logits()[0], reference(folder, text), atol=5e-4)
     assert subject.token_count() == len(text)
+
+
+def test_a_graph_that_only_gives_logits_runs_for_the_last_chunk_of_a_prompt(
+    data_folder, tmp_path, generator_for, monkeypatch
+):
+    folder = tmp_path / "pipeline"
+    shutil.copytree(data_folder / "tiny-pipeline", folder)
+    config = json.loads((folder / "genai_config.json").read_text())
+    config["model"]["decoder"]["pipeline"][0]["head"]["is_lm_head"] = True
+    (folder / "genai_config.json").write_text(json.dumps(config))
+    runs = []
+    run = Stage.run
+    monkeypatch.setattr(
+        Stage, "run", lambda stage, stop: (runs.append(stage.part.name), run(stage, stop))[1]
+    )
+    prompt = list(range(40, 57))
+    with og.Model(folder) as model, og.Model(data_folder / "tiny-pipeline") as plain:
+        expected = generator_for(plain, max_length=40)
+        expected.append_tokens(prompt)
+        generator = generator_for(model, max_length=40, chunk_size=5)
+        runs.clear()
+        generator.append_tokens(prompt)
+        assert [runs.count(name) for name in ("embeds", "body", "head")] == [4, 4, 1]
+        np.testing.assert_allclose(generator.get_logits(), expected.get_logits(), atol=1e-5)
+        for _ in range(6):
+            generator.generate_next_token()
+            expected.generate_next_token()
+        assert generator.get_sequence(0).tolist() == expected.get_sequence(0).tolist()
+        generator.rewind_to(0)
+        steps = generator.prefill(prompt)
+        assert next(steps) == 5
+        steps.close()  # what was read stays, and its logits come when they are wanted
+        expected.rewind_to(0)
+        expected.append_tokens(prompt[:5])
+        np.testing.assert_allclose(generator.get_logits(), expected.get_logits(), atol=1e-5)
+        generator.rewind_to(0)
+        next(generator.prefill(prompt))
+        generator.generate_next_token()
+        expected.generate_next_token()
+        assert generator.get_sequence(0).tolist() == expected.get_sequence(0).tolist()

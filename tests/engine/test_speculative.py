@@ -180,3 +180,96 @@ def test_options_and_defaults_are_the_peers(data_folder):
         peer.Model(str(data_folder / "tiny-llama")), theirs
     ).get_speculative_stats()
     assert set(ours_stats) <= set(theirs_stats)
+
+
+def logits_after(model, text, start):
+    """(L, V): one run over all of the text, as guesses are read."""
+    params = og.GeneratorParams(model)
+    params.set_search_options(max_length=len(text) + 1)
+    with og.Generator(model, params) as generator:
+        generator.append_tokens(text)
+        return generator.get_output("logits")[0, start - 1 :]
+
+
+@pytest.mark.starter
+def test_rounded_weights_differ_only_where_two_tokens_are_as_good(starter_int8):
+    """Their kernels round one row otherwise than several: where the two best tokens are closer than
+    that, a guess may turn the balance, and nowhere else."""
+    config = og.Config(starter_int8)
+    config.overlay('{"model": {"decoder": {"session_options": {"intra_op_num_threads": 1}}}}')
+    with og.Model(config) as model:
+        tokenizer = og.Tokenizer(model)
+        quote = "The lighthouse keeper has seven cats, and each of the seven cats has a name. "
+        prompt = tokenizer.encode(quote * 4 + "Repeat the text about the seven cats: ").tolist()
+        options = {"max_length": len(prompt) + 300}
+        texts, rows = [], []
+        for speculative in ({}, {"ngram_size": 2, "max_draft_tokens": 8}):
+            generator = generator_with(model, speculative, **options)
+            generator.append_tokens(prompt)
+            while not generator.is_done():
+                if not speculative:
+                    rows.append(generator.get_logits()[0])
+                generator.generate_next_token()
+            texts.append(generator.get_sequence(0).tolist())
+            stats = generator.get_speculative_stats()
+            generator.close()
+        assert stats["draft_tokens_accepted"] > 0  # there was something to guess
+        plain, guessed = texts
+        single = np.array(rows[: len(plain) - len(prompt)])
+        several = logits_after(model, plain, len(prompt))[: len(single)]
+        assert several.shape == single.shape
+        noise = float(np.abs(several - single).max())
+        assert 0 < noise < float(np.ptp(single, axis=1).min()) / 4
+        best = np.sort(single, axis=1)[:, -2:]
+        margins = best[:, 1] - best[:, 0]
+        differing = [
+            at for at, (one, other) in enumerate(zip(plain, guessed, strict=False)) if one != other
+        ]
+        if differing:
+            at = differing[0] - len(prompt)
+            assert margins[at] <= 2 * noise, (at, margins[at], noise)
+        print(f"kernels differ by {noise:.3f}; first difference: {differing[:1]}")
+
+
+def test_guessed_texts_have_the_models_own_distribution(open_model):
+    """Pairs of sampled tokens against the exact probabilities of all pairs."""
+    model = open_model("tiny-llama")
+    allowed = [10, 11, 12]
+    prompt = [10, 11, 12, 10, 11, 12, 10, 11]  # its end was there before: there are guesses
+    banned = [token for token in range(model.config.model.vocab_size) if token not in allowed]
+
+    def probabilities(text):
+        params = og.GeneratorParams(model)
+        params.set_search_options(max_length=40)
+        with og.Generator(model, params) as generator:
+            generator.append_tokens(text)
+            row = generator.get_logits()[0][allowed].astype(np.float64) / 3.0
+        weights = np.exp(row - row.max())
+        return weights / weights.sum()
+
+    exact = np.concatenate(
+        [share * probabilities([*prompt, token]) for token, share in
+         zip(allowed, probabilities(prompt), strict=True)]
+    )  # fmt: skip
+    seed = int(np.random.default_rng().integers(2**31))
+    print("seed", seed)
+    counts = np.zeros(9)
+    draws = 1500
+    params = og.GeneratorParams(model)
+    params.set_search_options(
+        max_length=len(prompt) + 5, do_sample=True, top_k=0, top_p=1.0, temperature=3.0,
+        random_seed=seed,
+    )  # fmt: skip
+    params.set_banned_tokens(banned)
+    params.set_speculative_options(ngram_size=2, max_draft_tokens=4)
+    generator = og.Generator(model, params)
+    for _ in range(draws):
+        generator.append_tokens(prompt)
+        while not generator.is_done():
+            generator.generate_next_token()
+        pair = generator.get_sequence(0)[len(prompt) : len(prompt) + 2].tolist()
+        counts[3 * allowed.index(pair[0]) + allowed.index(pair[1])] += 1
+        generator.rewind_to(0)
+    assert generator.get_speculative_stats()["draft_tokens_accepted"] > 50
+    chi_square = float(((counts - draws * exact) ** 2 / (draws * exact)).sum())
+    assert chi_square < 35.0, (counts, draws * exact)  # 8 degrees of freedom: once in 40,000
