@@ -193,7 +193,7 @@ class SideView(Panel):
             mark.cursor.setPosition(start + length, QTextCursor.MoveMode.KeepAnchor)
             found.append(mark)
         self.text.setExtraSelections(found)
-        words = [f"\u201c{mark.cursor.selectedText()}\u201d" for mark in found]
+        words = list(dict.fromkeys(f"\u201c{mark.cursor.selectedText()}\u201d" for mark in found))
         more = f" and {len(words) - 6} more" if len(words) > 6 else ""
         self.only_here.setText(f"Only here: {', '.join(words[:6])}{more}" if words else "")
 

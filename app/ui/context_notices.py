@@ -60,6 +60,7 @@ def full(messages: Sequence[Message], use: ContextUse, options: Options) -> Noti
     )
     cut = cut_of(messages, use)
     if cut is None and messages and use.system + use.turns[-1] + 1 > use.limit:
+        text += " Shorten it, or attach less."
         return Notice("warning", "Your message is longer than the model can read", text)
     if options.overflow == "stop":
         text += " This chat is set to stop here. Everything stays here for you to read."
