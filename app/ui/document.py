@@ -21,6 +21,7 @@ from PySide6.QtGui import (
     QTextFormat,
     QTextFrameFormat,
     QTextLine,
+    QTextTable,
     QTextTableCellFormat,
     QTextTableFormat,
 )
@@ -41,6 +42,7 @@ MARK = _PROPERTY + 8  # of the first block of a list item: BULLET, or its number
 BULLET = "\u2022"
 
 CODE_HEAD, CODE_TOP, CODE_PAD, CODE_BOTTOM = 30, 11, 14, 11
+TABLE_BOTTOM = 12
 PILL_ROOM = 4.0  # px beside inline code: its edge, and air
 QUOTE_STEP, DEEPEST = 16, 8  # px a level, and how many levels are shown as steps
 LINE_BREAK = "\u2028"
@@ -131,6 +133,7 @@ class Writer:
         self.lists = lists or []
         self.quotes = 0
         self.is_growing = False  # code that stands last is not coloured while it grows
+        self._table_before: QTextTable | None = None  # written last: Qt finds it only later
         self._item_is_open = False  # the current block is a list item without text
         self._styles = styles()
         self._environment: dict[str, Any] = {}
@@ -345,6 +348,7 @@ class Writer:
                 self._cell(content, found.alignments[c], is_head=r == 0)
         self.cursor = made.lastCursorPosition()
         self.cursor.setPosition(made.lastPosition() + 1)
+        self._table_before = made
         self.is_fresh = True
 
     def _table_format(self) -> QTextTableFormat:
@@ -355,7 +359,7 @@ class Writer:
         # Qt leaves out the lower margin of a block that stands before a table.
         is_behind_code = not self.is_fresh and self.cursor.blockFormat().hasProperty(CODE)
         made.setTopMargin(CODE_BOTTOM + 14 if is_behind_code else 6)
-        made.setBottomMargin(12)
+        made.setBottomMargin(TABLE_BOTTOM)
         made.setLeftMargin(self._inset())
         made.setHeaderRowCount(1)
         made.setBorderCollapse(True)
@@ -400,6 +404,7 @@ class Writer:
     def _begin(self, block: QTextBlockFormat, chars: QTextCharFormat) -> None:
         if self.is_fresh:
             self._first_at_top(block)
+            self._first_after_table(block)
             self.cursor.setBlockFormat(block)
             self.cursor.setBlockCharFormat(chars)
         else:
@@ -417,6 +422,19 @@ class Writer:
             changed = frame.frameFormat()
             changed.setTopMargin(wanted)
             frame.setFrameFormat(changed)
+
+    def _first_after_table(self, block: QTextBlockFormat) -> None:
+        """Nor has the block behind a table one: the table makes room for the head of code."""
+        at = self.cursor.position()
+        table = self._table_before or self.cursor.document().frameAt(max(0, at - 1))
+        self._table_before = None
+        if not isinstance(table, QTextTable) or table.lastPosition() + 1 != at:
+            return
+        wanted = TABLE_BOTTOM + (CODE_HEAD + CODE_TOP if block.hasProperty(CODE) else 0)
+        look = table.format().toTableFormat()
+        if look.bottomMargin() != wanted:
+            look.setBottomMargin(wanted)
+            table.setFormat(look)
 
     def _tiny(self) -> QTextCharFormat:
         made = QTextCharFormat()

@@ -55,7 +55,7 @@ ACCESSIBILITY = "import gi; gi.require_version('Atspi', '2.0'); from gi.reposito
 
 
 def provide(goal: str) -> None:
-    """Installs what is missing for `goal` ("run", "test" or "package"), or says what to type and stops."""
+    """Installs what is missing for `goal` (run, test or package), or says what to type."""
     missing = missing_packages(goal)
     if not missing:
         return

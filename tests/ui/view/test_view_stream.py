@@ -19,6 +19,7 @@ DOCUMENTS = {
     "tasks": "- [ ] open\n- [x] done\n- [y] neither\n",
     "list with code": "- a\n\n  ```js\n  let a\n  ```\n- b\n\nend",
     "tables": "| a | b |\n|---|--:|\n| 1 | 2 | 3 |\n| x \\| y | `z` |\n\n|c|\n|:-:|\n| 3 |\n\nend",
+    "code behind a table": "|a|\n|-|\n|1|\n\n```py\nx = 1\n```\n\n|b|\n|-|\n|2|\n\nend",
     "table that was a paragraph": "text\na | b\n--|--\n1 | 2\n\nend",
     "quotes": "> one\n> two\n>\n> > nested\n\ntext\n\n> ```\n> code\n> ```\n",
     "code": "```python\nx = 1\n\n\ndef f(): pass\n```\n\n```\ny\n```\n~~~~\n```\n~~~\n~~~~\nafter",

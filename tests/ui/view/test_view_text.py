@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QUrl
-from PySide6.QtGui import QGuiApplication, QTextCursor, QTextDocument
+from PySide6.QtGui import QGuiApplication, QTextCursor, QTextDocument, QTextTable
 
 from app.ui import markdown
 from app.ui.document import x_of
@@ -240,3 +240,19 @@ def test_code_too_long_for_colours_is_not_drawn_anew_when_it_ends(qapp, drawn, d
     view.place(500)
     assert dump(view) == dump(drawn(text))
     assert view.toPlainText() == "Before.\n" + "\n".join(lines) + "\nAfter it."
+
+
+@pytest.mark.parametrize(
+    "before", ["|a|\n|-|\n|1|", "> |a|\n> |-|\n> |1|", "- x\n\n  |a|\n  |-|\n  |1|"]
+)
+def test_code_stands_below_the_table_before_it(drawn, before):
+    view = drawn(f"{before}\n\n```py\nx = 1\n```\n")
+    layout = view.document().documentLayout()
+    table = next(
+        frame
+        for frame in view.document().rootFrame().childFrames()
+        if isinstance(frame, QTextTable)
+    )
+    (card,) = view.cards()
+    last = layout.blockBoundingRect(table.cellAt(1, 0).lastCursorPosition().block())
+    assert card.rect.top() > last.bottom()
