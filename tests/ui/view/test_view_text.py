@@ -253,6 +253,6 @@ def test_code_stands_below_the_table_before_it(drawn, before):
         for frame in view.document().rootFrame().childFrames()
         if isinstance(frame, QTextTable)
     )
-    (card,) = view.cards()
+    (card,) = view.cards
     last = layout.blockBoundingRect(table.cellAt(1, 0).lastCursorPosition().block())
     assert card.rect.top() > last.bottom()
