@@ -26,7 +26,8 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
-from app.ui import markdown, theme
+from app.ui import formulas, markdown, theme
+from app.ui.formula_rule import FORMULA
 from app.ui.highlight import highlight
 from app.ui.theme import READING, color, font, reading_font
 
@@ -454,7 +455,8 @@ class Writer:
     def _inline(self, content: str, base: QTextCharFormat) -> None:
         run: list[str] = []  # neighbours of one look are inserted at once
         stack = [base]
-        for token in markdown.inline(content, self._environment):
+        tokens = markdown.inline(content, self._environment)
+        for i, token in enumerate(tokens):
             kind = token.type
             if kind in ("text", "text_special"):
                 run.append(token.content)
@@ -462,7 +464,9 @@ class Writer:
                 run.append(LINE_BREAK)
             else:
                 self._flush(run, stack[-1])
-                self._inline_other(token, stack)
+                self._inline_other(token, stack, is_alone=len(tokens) == 1)
+                if _is_display(token) and i + 1 < len(tokens):
+                    self._end_display(tokens[i + 1], run)
         self._flush(run, stack[-1])
 
     def _flush(self, run: list[str], chars: QTextCharFormat) -> None:
@@ -475,9 +479,11 @@ class Writer:
         for part, address in markdown.split_addresses(text):
             self.cursor.insertText(part, _link(chars, address) if address else chars)
 
-    def _inline_other(self, token: Token, stack: list[QTextCharFormat]) -> None:
+    def _inline_other(self, token: Token, stack: list[QTextCharFormat], *, is_alone: bool) -> None:
         kind = token.type
-        if kind == "code_inline":
+        if kind == FORMULA:
+            self._formula(token, stack[-1], is_alone=is_alone)
+        elif kind == "code_inline":
             self._pill(token.content, self._inline_code(stack[-1]))
         elif kind == "image":  # never fetched: its words, as a link to it
             source = str(token.attrGet("src") or "")
@@ -490,6 +496,32 @@ class Writer:
             stack.append(made)
         elif token.nesting < 0 and len(stack) > 1:
             stack.pop()
+
+    def _formula(self, token: Token, around: QTextCharFormat, *, is_alone: bool) -> None:
+        """A picture of it; one that can't be set stands as it was written."""
+        is_display = bool(token.meta["is_display"])
+        chars = formulas.chars(token.content, token.markup, around, is_display=is_display)
+        if chars is None:
+            self.cursor.insertText(token.markup.replace("\n", LINE_BREAK), around)
+            return
+        if is_display and is_alone and not self.lists:
+            block = self.cursor.blockFormat()
+            block.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            self.cursor.setBlockFormat(block)
+        elif is_display and not self._stands_at_line_start():
+            self.cursor.insertText(LINE_BREAK, around)
+        self.cursor.insertText(formulas.OBJECT, chars)
+
+    @staticmethod
+    def _end_display(behind: Token, run: list[str]) -> None:
+        """What stands behind a displayed formula begins a line."""
+        if not behind.type.endswith("break"):
+            behind.content = behind.content.lstrip()
+            run.append(LINE_BREAK)
+
+    def _stands_at_line_start(self) -> bool:
+        before = self.cursor.block().text()[: self.cursor.positionInBlock()]
+        return before[-1:] in ("", LINE_BREAK)
 
     def _pill(self, code: str, chars: QTextCharFormat) -> None:
         """Inline code: the character before it and its own last one make room for its edges."""
@@ -517,6 +549,10 @@ class Writer:
             made.setAnchorHref(around.anchorHref())
             made.setForeground(around.foreground())
         return made
+
+
+def _is_display(token: Token) -> bool:
+    return token.type == FORMULA and bool(token.meta["is_display"])
 
 
 _EMPHASIS = {

@@ -4,8 +4,7 @@ Only CommonMark with tables and strikethrough is read; HTML is text like any oth
 inline text are parsed apart, so that a stream pays for the block that it draws and no more, and
 so that no single paragraph can cost more than PIECE characters of inline parsing.
 
-Formulas (a later step) are two more token kinds: a plugin for the parser here, and two rows in
-the tables of document.py.
+Formulas are one more rule of the inline parser: formula_rule.py.
 """
 
 import re
@@ -16,6 +15,8 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.rules_block.table import escapedSplit
 from markdown_it.token import Token
+
+from app.ui.formula_rule import add_formulas
 
 PIECE = 4_000  # characters of one paragraph that are parsed and laid out as one
 WORD = 1_000  # characters of a word that are laid out as one
@@ -39,6 +40,7 @@ def _parser(*left_out: str) -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     made.enable(["table", "strikethrough"])
     made.core.ruler.disable(["inline", "text_join"])  # inline() does it when a block is drawn
+    add_formulas(made)
     made.disable(list(left_out))
     made.validateLink = is_safe_link  # type: ignore[method-assign]
     return made

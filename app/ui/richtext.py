@@ -32,6 +32,13 @@ from app.ui import highlight, links, markdown
 from app.ui.buttons import IconButton
 from app.ui.decorations import Card, Decorations, code_of
 from app.ui.document import CODE, CODE_BOTTOM, Writer
+from app.ui.formulas import (
+    FORMULA_OBJECT,
+    OBJECT,
+    FormulaObjects,
+    sources_between,
+    with_sources,
+)
 from app.ui.painting import fill_round
 from app.ui.theme import color
 
@@ -98,6 +105,7 @@ class RichText(QTextBrowser):
         super().__init__(parent)
         self._document = _Document(self)
         self.setDocument(self._document)
+        self._document.documentLayout().registerHandler(FORMULA_OBJECT, FormulaObjects(self))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -531,7 +539,10 @@ class RichText(QTextBrowser):
         everything = self.document().characterCount() - 1
         is_whole = cursor.selectionStart() == 0 and cursor.selectionEnd() == everything
         data = QMimeData()
-        data.setText(markdown.clean(self._goal) if is_whole else cursor.selection().toPlainText())
+        selected = cursor.selection().toPlainText()
+        if OBJECT in selected:
+            selected = with_sources(selected, sources_between(cursor))
+        data.setText(markdown.clean(self._goal) if is_whole else selected)
         return data
 
     # ---- events
