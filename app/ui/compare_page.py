@@ -1,6 +1,6 @@
 """Two answers to one question, side by side, and what differs. Stacked where it is narrow."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QResizeEvent, QTextCharFormat, QTextCursor
@@ -30,27 +30,12 @@ from app.ui.controls import (
     painter,
 )
 from app.ui.differences import Differences, differences, in_words
+from app.ui.presets import CUSTOM, PRESETS, preset_of
 from app.ui.theme import BODY, H_BAR, R_CARD, S3, SMALL, color, reading_font
 
 NARROW = 720
 NAMES = ("Left", "Right")
 LARGEST_SEED = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Setting:
-    name: str
-    temperature: float | None
-    top_p: float | None
-    top_k: int | None
-
-
-PRESETS = (
-    Setting("Precise", 0.2, 0.90, 20),
-    Setting("Balanced", 0.7, 0.95, 50),
-    Setting("Creative", 1.1, 0.98, 100),
-)
-CUSTOM = len(PRESETS)
 
 
 class SideOptions(QWidget):
@@ -123,9 +108,7 @@ class SideOptions(QWidget):
     def _on_number(self) -> None:
         """Any number of one's own is Custom."""
         chosen = self.options(Options())
-        values = (chosen.temperature, chosen.top_p, chosen.top_k)
-        fitting = [i for i, p in enumerate(PRESETS) if (p.temperature, p.top_p, p.top_k) == values]
-        self.preset.set_current(fitting[0] if fitting else CUSTOM)
+        self.preset.set_current(preset_of(chosen))
 
 
 class SideView(Panel):

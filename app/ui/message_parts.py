@@ -30,10 +30,11 @@ VCENTER = Qt.AlignmentFlag.AlignVCenter
 
 
 class Disclosure(QAbstractButton):
-    """Opens and closes the thoughts of an answer; its words say how long they took."""
+    """Opens and closes something: the thoughts of an answer, further options."""
 
-    def __init__(self) -> None:
+    def __init__(self, icon: str = "thinking") -> None:
         super().__init__()
+        self._icon = icon
         self.setCheckable(True)
         self.setFixedHeight(28)
         self.setAttribute(Qt.WidgetAttribute.WA_Hover)
@@ -53,7 +54,7 @@ class Disclosure(QAbstractButton):
         if self.underMouse():
             fill_round(draw, area, theme.R_CONTROL, color("hover"))
         middle = area.center().y()
-        icons.paint(draw, "thinking", QRectF(4, middle - 8, 16, 16), "muted")
+        icons.paint(draw, self._icon, QRectF(4, middle - 8, 16, 16), "muted")
         draw.setFont(font(BODY, 500))
         draw.setPen(color("muted"))
         draw.drawText(area.adjusted(26, 0, 0, 0), VCENTER, self.text())

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, Q
 
 from app.chat.messages import Options
 from app.paths import Folders
-from app.ui.compare_page import PRESETS
 from app.ui.differences import WORD, differences, in_words
+from app.ui.presets import PRESETS
 
 
 def joint(desk: Any) -> Any:
