@@ -11,6 +11,7 @@ from app.ui.banner import TemporaryBanner
 from app.ui.chat_state import ChatState
 from app.ui.composer import Composer
 from app.ui.controls import ElidedLabel, IconButton, box, painter
+from app.ui.find_bar import FindBar
 from app.ui.first_run import FirstRun
 from app.ui.items import Item, Notice
 from app.ui.theme import BODY, H_BAR, color
@@ -80,7 +81,9 @@ class ChatPage(QWidget):
         self._middle.addWidget(self.transcript)
         self.banner = TemporaryBanner()
         self.banner.hide()
-        box("v", self.head, self.banner, (self._middle, 1), self.composer, spacing=0, into=self)
+        self.find_bar = FindBar(self.transcript)
+        rows = self.head, self.banner, self.find_bar, (self._middle, 1), self.composer
+        box("v", *rows, spacing=0, into=self)
         self.transcript.action.connect(self._on_action)
         self.composer.notice_action.connect(self.notice_action)
         self.first_run.idea_chosen.connect(self._begin)

@@ -32,6 +32,7 @@ from app.ui.joints.branches import BranchesJoint
 from app.ui.joints.chats import ChatJoint
 from app.ui.joints.compare import CompareJoint
 from app.ui.joints.context import ContextJoint
+from app.ui.joints.find import FindJoint
 from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
@@ -93,6 +94,7 @@ class MainWindow(QMainWindow):
             CompareJoint(self),
             TemporaryJoint(self),
             BinJoint(self),
+            FindJoint(self),
             HelpJoint(self),
             PaletteJoint(self),
             AttachmentJoint(self),
@@ -197,6 +199,8 @@ class MainWindow(QMainWindow):
     def _escape(self) -> None:
         if not self.state.is_writing and self.undo.dismiss():
             pass
+        elif not self.page.find_bar.isHidden():
+            self.page.find_bar.close_bar()
         elif self.panels.is_over():
             self.panels.close_over()
         elif self.state.is_writing:

@@ -222,6 +222,10 @@ class AssistantMessage(MessageWidget):
             self.thought.finish(self.item.thought)
         self.thought.setVisible(is_open)
 
+    def unfold(self) -> None:
+        if not self.disclosure.isChecked():
+            self.disclosure.click()
+
     def _fold(self) -> None:
         self._fill_around()
         self.action.emit("unfold" if self.disclosure.isChecked() else "fold")
