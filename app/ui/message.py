@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.ui import theme
 from app.ui.controls import IconButton, Label, fill_round, painter
+from app.ui.file_chip import FileChip
 from app.ui.items import Item
 from app.ui.message_parts import (
     ActionRow,
@@ -300,6 +301,7 @@ class UserMessage(MessageWidget):
         self.branch.setParent(self)
         self.branch.action.connect(self.action)
         self._bubble = QRectF()
+        self._chips: list[FileChip] = []
 
     def _button(self, icon: str, tip: str) -> IconButton:
         made = IconButton(icon, tip)
@@ -317,6 +319,7 @@ class UserMessage(MessageWidget):
         self.item = item
         if self.body.text != item.text or not item.text:
             self.body.set_plain(item.text)
+        self._fill_chips()
         self.setAccessibleName("You, pinned" if item.is_pinned else "You")
         self.set_busy(is_busy)
 
@@ -330,6 +333,27 @@ class UserMessage(MessageWidget):
     def bodies(self) -> list[RichText]:
         return [self.body]
 
+    def _fill_chips(self) -> None:
+        """One chip for each file that went along."""
+        if [chip.attachment for chip in self._chips] == list(self.item.attachments):
+            return
+        for chip in self._chips:
+            chip.hide()
+            chip.deleteLater()
+        self._chips = [FileChip(attachment) for attachment in self.item.attachments]
+        for chip in self._chips:
+            chip.setParent(self)
+            chip.show()
+
+    def _place_chips(self, width: int, top: int) -> int:
+        """At the right, from the top; the height that they take."""
+        y = top
+        for chip in self._chips:
+            wide = min(chip.sizeHint().width(), width)
+            chip.setGeometry(EDGE + width - wide, y, wide, FileChip.HEIGHT)
+            y += FileChip.HEIGHT + 4
+        return y - top
+
     # ---- looks
     def _set_active(self, is_active: bool) -> None:
         super()._set_active(is_active)
@@ -338,12 +362,14 @@ class UserMessage(MessageWidget):
         self.copy.setVisible(is_active and is_read)
         self.edit.setVisible(is_active and is_read)
         self.more.setVisible(is_active and is_read)
-        self.marks.setText("Pinned" if self.item.is_pinned else "")
-        self.marks.setVisible(is_read and self.item.is_pinned)
+        marks = [*(["Pinned"] if self.item.is_pinned else []), *self._edited_mark()]
+        self.marks.setText(", ".join(marks))
+        self.marks.setVisible(is_read and bool(marks))
         self.branch.setVisible(is_read and self.item.branch is not None)
 
     def place(self, width: int) -> int:
         top = EDGE + self._place_memory_line(width)
+        top += self._place_chips(width, top)
         if self.editor is not None:
             self.editor.move(EDGE, top)
             height = self.editor.place(width) + top + EDGE
@@ -361,13 +387,16 @@ class UserMessage(MessageWidget):
         self.setFixedSize(width + 2 * EDGE, height + top + EDGE)
         return height + top + EDGE
 
+    def _edited_mark(self) -> list[str]:
+        return ["Edited"] if self.item.is_edited else []
+
     def _place_buttons(self, right: int, bottom: int) -> None:
         x, y = right - 8, bottom - 32
         if self.item.branch is not None:
             self.branch.adjustSize()
             x -= self.branch.sizeHint().width()
             self.branch.move(x, y + 2)
-        if self.item.is_pinned:
+        if self.marks.text():
             width = self.marks.sizeHint().width()
             x -= width + 4
             self.marks.setGeometry(x, y, width, 30)
