@@ -187,7 +187,8 @@ class EngineThread(QObject):
 
 def take(backlog: deque[Event], letters: int) -> list[Event]:
     """The first events, with at most so much text: a flood is shown as fast as can be read, and
-    the window stays awake. A piece of many tokens is cut, its ids in proportion."""
+    the window stays awake. A piece of many tokens is cut, its ids in proportion; what is known of
+    its tokens comes with its last part, when all their text is there."""
     batch: list[Event] = []
     while backlog and letters > 0:
         event = backlog.popleft()
@@ -195,7 +196,8 @@ def take(backlog: deque[Event], letters: int) -> list[Event]:
             ids = round(len(event.token_ids) * letters / len(event.text))
             rest = replace(event, text=event.text[letters:], token_ids=event.token_ids[ids:])
             backlog.appendleft(rest)
-            event = replace(event, text=event.text[:letters], token_ids=event.token_ids[:ids])
+            head = event.text[:letters]
+            event = replace(event, text=head, token_ids=event.token_ids[:ids], tokens=())
         letters -= len(event.text) if isinstance(event, Piece) else 0
         batch.append(event)
     return batch

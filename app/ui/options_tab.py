@@ -183,7 +183,7 @@ class OptionsTab(QWidget):
         self.guesses = SwitchRow(
             "guesses_ahead",
             "Guess ahead",
-            "Faster where an answer repeats what was said; the text stays the same.",
+            "Faster where an answer repeats what was said. It is chosen as likely as without.",
         )
         self.thinks = SwitchRow(
             "thinks", "Think first", "Whether the model thinks before it answers, if it can."

@@ -3,7 +3,7 @@
 import gc
 import threading
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
@@ -13,8 +13,8 @@ from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from app.chat.events import Failed, Finished, Load, Piece, Prefill, Reply
 from app.chat.loop import EngineLoop
-from app.chat.messages import Message, Options
-from app.ui.engine_thread import EngineThread
+from app.chat.messages import Message, Options, TokenView
+from app.ui.engine_thread import EngineThread, take
 
 PATIENCE_MS = 20_000
 
@@ -244,3 +244,14 @@ def test_options_reach_the_answer_that_is_written(
     hold.release()
     until(lambda: 1 in heard.ends())
     assert session.live_options == [Options(temperature=1.5)]
+
+
+def test_what_is_known_of_tokens_comes_once_when_a_piece_is_cut() -> None:
+    seen = tuple(TokenView(number, "ab", 2 * number, 0.5, 0) for number in range(10))
+    backlog = deque([Piece(1, "ab" * 10, token_ids=tuple(range(10)), tokens=seen)])
+    parts = []
+    while backlog:
+        parts += take(backlog, 7)
+    assert "".join(part.text for part in parts) == "ab" * 10
+    assert [number for part in parts for number in part.token_ids] == list(range(10))
+    assert [len(part.tokens) for part in parts] == [0, 0, 10]
