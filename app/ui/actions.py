@@ -36,9 +36,9 @@ ENTRIES = (
     Entry("bin", CHAT, "Deleted c&hats…"),
     Entry("palette", CHAT, "&Go to a chat or command…", ("Ctrl+K",), begins_group=True),
     Entry("search", CHAT, "&Search chats", ("Ctrl+Shift+F",)),
+    Entry("attach", CHAT, "&Attach files…", ("Ctrl+U",), begins_group=True),
     Entry("settings", CHAT, "S&ettings…", ("Ctrl+,",), begins_group=True),
     Entry("quit", CHAT, "&Quit", ("Ctrl+Q",)),
-    Entry("attach", CHAT, "&Attach files…", ("Ctrl+U",), begins_group=True),
     Entry("stop", ANSWER, "&Stop writing (Esc)", ("Ctrl+.",)),
     Entry("write_again", ANSWER, "&Write again", ("Ctrl+R",)),
     Entry("continue", ANSWER, "C&ontinue writing", ("Ctrl+Shift+R",)),
@@ -137,12 +137,15 @@ class Actions:
 
 
 FIXED_KEYS = (
-    ("Send the message", "Enter"),
-    ("New line in the message", "Shift+Enter"),
     ("Edit the last message", "Up, in the empty field"),
     ("Close what is open, then stop writing", "Esc"),
     ("Delete a chat in the list", "Del"),
-    ("Rename a chat in the list", "F2"),
     ("Start or end of the text", "Home, End"),
     ("Menu", "F10"),
 )
+
+
+def sending_keys(send_with: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """As the settings say."""
+    send, line = ("Ctrl+Enter", "Enter") if send_with == "ctrl_enter" else ("Enter", "Shift+Enter")
+    return ("Send the message", send), ("New line in the message", line)

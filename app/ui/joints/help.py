@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication
 
-from app.ui.actions import FIXED_KEYS
+from app.ui.actions import FIXED_KEYS, sending_keys
 from app.ui.joints.joint import Joint
 from app.ui.sheet import Sheet
 
@@ -35,7 +35,8 @@ class HelpJoint(Joint):
 
     @Slot()
     def _show_keys(self) -> None:
-        keys = [*FIXED_KEYS, *self.window.actions_.shortcuts()]
+        sending = sending_keys(self.window.settings().send_with)
+        keys = [*sending, *FIXED_KEYS, *self.window.actions_.shortcuts()]
         self._open_sheet(Sheet("Keyboard shortcuts", keys))
 
     @Slot()

@@ -1,12 +1,15 @@
 """Ctrl+K finds chats, models and commands, and does what is chosen."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel
 
 from app.ui.actions import ENTRIES
 from app.ui.palette import Palette, PaletteEntry, ranked
+from app.ui.sheet import Sheet
 
 
 def entry(text: str, kind: str = "Chat") -> PaletteEntry:
@@ -80,3 +83,21 @@ def test_escape_brings_the_focus_back(desk: Any, qtbot: Any) -> None:
     palette = opened(desk)
     qtbot.keyClick(palette.finder, Qt.Key.Key_Escape)
     desk.until(lambda: desk.composer.field.hasFocus())
+
+
+def test_the_list_of_keys_is_true_and_names_each_thing_once(desk: Any) -> None:
+    for send_with, keys in (("enter", "Enter"), ("ctrl_enter", "Ctrl+Enter")):
+        desk.window.change_settings(replace(desk.window.settings(), send_with=send_with))
+        desk.window.actions_["keys"].trigger()
+        sheet = desk.window.findChildren(Sheet)[-1]
+        words = [label.text() for label in sheet.findChildren(QLabel)]
+        assert words[words.index("Send the message") + 1] == keys
+        assert words.count("F2") == 1
+        assert len([each for each in words if each == "Search chats"]) == 1
+        sheet.accept()
+
+
+def test_no_key_does_two_things(desk: Any) -> None:
+    keys = [key.toString() for name, *_ in desk.window.actions_.listed() for key in
+            desk.window.actions_[name].shortcuts()]  # fmt: skip
+    assert sorted(keys) == sorted(set(keys))
