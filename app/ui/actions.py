@@ -69,6 +69,7 @@ ENTRIES = (
     Entry("choose_model", MODEL, "&Choose a model…", ("Ctrl+Shift+M", "Ctrl+L")),
     Entry("open_model", MODEL, "&Open a model file or folder…", ("Ctrl+O",)),
     Entry("server", MODEL, "&Local server…", begins_group=True),
+    Entry("manual", HELP, "&Manual"),
     Entry("keys", HELP, "&Keyboard shortcuts", ("Ctrl+/", "F1")),
     Entry("data", HELP, "Show the &data folder", begins_group=True),
     Entry("log", HELP, "Show the &log"),

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.ui.actions import FIXED_KEYS, sending_keys
 from app.ui.joints.joint import Joint
+from app.ui.manual import Manual
 from app.ui.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class HelpJoint(Joint):
         super().__init__(window)
         window.page.transcript.link_activated.connect(self._open_link)
         for name, slot in {
+            "manual": self._show_manual,
             "keys": self._show_keys,
             "data": self._show_data,
             "log": self._show_log,
@@ -32,6 +34,13 @@ class HelpJoint(Joint):
         if slot is not None:
             slot()
         return slot is not None
+
+    @Slot()
+    def _show_manual(self) -> None:
+        manual = Manual(self.window)
+        manual.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        manual.text.link_activated.connect(self._open_link)
+        manual.show()
 
     @Slot()
     def _show_keys(self) -> None:
