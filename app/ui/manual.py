@@ -11,6 +11,24 @@ from app.ui.richtext import RichText
 from app.ui.theme import S4, S5
 
 
+class _Page(QScrollArea):
+    """The text, as wide as there is room and as high as it is then."""
+
+    def __init__(self, text: RichText) -> None:
+        super().__init__()
+        self._text = text
+        holder = QWidget()
+        box("v", text, "stretch", margins=(S5, S4, S5, S5), into=holder)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidget(holder)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._text.place(self.viewport().width() - 2 * S5)
+
+
 class Manual(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -22,16 +40,4 @@ class Manual(QDialog):
         self.text.set_markdown((paths.resources() / "manual.md").read_text(encoding="utf-8"))
         while self.text.has_more:
             self.text.advance()
-        self._holder = QWidget()
-        box("v", self.text, "stretch", margins=(S5, S4, S5, S5), into=self._holder)
-        self._area = QScrollArea()
-        self._area.setFrameShape(QFrame.Shape.NoFrame)
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._area.setWidget(self._holder)
-        box("v", (self._area, 1), into=self)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """As wide as the window, and as high as its text is then."""
-        super().resizeEvent(event)
-        self.text.place(self._area.viewport().width() - 2 * S5)
+        box("v", (_Page(self.text), 1), into=self)
