@@ -32,7 +32,7 @@ def main() -> int:
 
 def build() -> None:
     start = time.monotonic()
-    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
+    command = [sys.executable, "-m", "PyInstaller", "--noconfirm", "--log-level", "ERROR"]
     places = ["--distpath", ROOT / "dist", "--workpath", ROOT / "build" / "frozen"]
     subprocess.run([*command, *places, ROOT / "packaging" / "inglenook.spec"], check=True)
     print(f"Built in {time.monotonic() - start:.0f} s", flush=True)
