@@ -40,6 +40,7 @@ class AttachedFiles(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._files: dict[int, _File] = {}
+        self._elsewhere: dict[int | None, dict[int, _File]] = {}  # of other chats, by their number
         self._keys = itertools.count(1)
 
     # ---- what a person does
@@ -61,12 +62,11 @@ class AttachedFiles(QObject):
             return
         key = next(self._keys)
         job = Job(work, self)
-        file = self._files[key] = _File(TrayItem(key, name), job=job)
+        self._files[key] = _File(TrayItem(key, name), job=job)
         job.done.connect(self._on_done)
         job.failed.connect(self._on_failed)
         job.setProperty("key", key)
         self.changed.emit()
-        assert file.job is not None
         job.start()
 
     @Slot(int)
@@ -76,6 +76,12 @@ class AttachedFiles(QObject):
             if file.job is not None:
                 file.job.cancel()
             self.changed.emit()
+
+    def go_to(self, chat: int | None, *, leaving: int | None) -> None:
+        """Another chat is shown: the files of this one wait for it, as its draft does."""
+        self._elsewhere[leaving] = self._files
+        self._files = self._elsewhere.pop(chat, {})
+        self.changed.emit()
 
     def take(self) -> tuple[PartRecord, ...]:
         """They go into a message now; those that could not be read go nowhere."""
@@ -144,7 +150,7 @@ class AttachedFiles(QObject):
     # ---- what comes back
     @Slot(object)
     def _on_done(self, attachment: "Attachment") -> None:
-        file = self._files.get(self._key_of_sender())
+        file = self._file_of_sender()
         if file is not None:
             file.attachment, file.job = attachment, None
             file.item = _ready(file.item, attachment)
@@ -152,16 +158,19 @@ class AttachedFiles(QObject):
 
     @Slot(str)
     def _on_failed(self, message: str) -> None:
-        file = self._files.get(self._key_of_sender())
+        file = self._file_of_sender()
         if file is not None:
             file.job = None
             file.item = replace(file.item, state="failed", facts=message)
             self.changed.emit()
 
-    def _key_of_sender(self) -> int:
+    def _file_of_sender(self) -> _File | None:
+        """None: it was taken out while it was read. It may belong to a chat that is not shown."""
         job = self.sender()
         job.deleteLater()
-        return int(job.property("key"))
+        key = int(job.property("key"))
+        every = (self._files, *self._elsewhere.values())
+        return next((files[key] for files in every if key in files), None)
 
 
 def _ready(item: TrayItem, attachment: "Attachment") -> TrayItem:

@@ -42,6 +42,7 @@ class ChatScreen(QObject):
         super().__init__(parent)
         self.store, self.job = store, job
         self.shown: int | None = None  # None: the new chat that has no conversation yet
+        self.keeps_files = False  # the next chat that is opened takes the attached files along
         self.visit = 0  # counts chats that were opened: tells a late result that it is too late
         self.here = ShownChat()  # the chat that is shown
         self.title = ""
@@ -53,6 +54,12 @@ class ChatScreen(QObject):
         self.notice: Notice | None = None
         self.state = ChatState()
         self._last_look = ("", False, 0)
+
+    def takes_files_along(self) -> bool:
+        """Whether the chat that was opened last goes on with the message of the one before; asked
+        once."""
+        takes, self.keeps_files = self.keeps_files, False
+        return takes
 
     @Slot(object)
     def show_notice(self, notice: Notice | None) -> None:

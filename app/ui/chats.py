@@ -71,6 +71,7 @@ class Chats(QObject):
                 self._screen.on_change_failed,
             )
             return
+        self._screen.keeps_files = True
         self.open(None)
         self._drafts.change("\n\n".join(part for part in (self._drafts.text, text) if part))
         self._screen.composer_filled.emit(self._drafts.text)
@@ -78,6 +79,7 @@ class Chats(QObject):
         self._screen.options_changed.emit(options)
 
     def _go_on_in(self, conversation_id: int, text: str) -> None:
+        self._screen.keeps_files = True
         self.open(conversation_id)
         self._drafts.change(text)
         self._screen.composer_filled.emit(text)
@@ -161,6 +163,7 @@ class Chats(QObject):
             return
         notice, options = screen.notice, screen.options
         self._drafts.discard()
+        screen.keeps_files = True
         self.open(None)
         self._drafts.change_options(options)
         screen.options_changed.emit(options)

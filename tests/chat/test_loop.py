@@ -229,10 +229,11 @@ def test_pieces_that_follow_each_other_are_joined():
 def test_another_clients_request_keeps_to_its_own_sink(running):
     loop, session, wait_end = running
     got = []
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def sink(event):
         got.append(event)
+        begun.set()
         if isinstance(event, Finished | Failed):
             ended.set()
 
@@ -242,8 +243,7 @@ def test_another_clients_request_keeps_to_its_own_sink(running):
     loop.set_options(Options(temperature=0.9))
     session.gate.release()
     loop.submit(reply(8))
-    while not got:
-        pass
+    assert begun.wait(10)
     stop.set()
     session.gate.release(10)
     assert ended.wait(10)

@@ -9,6 +9,7 @@ from app.ui.attached_files import AttachedFiles
 from app.ui.chat_controller import ChatController
 from app.ui.chat_state import ChatState
 from app.ui.file_card import FileCard
+from app.ui.items import Notice
 from app.ui.joints.joint import Joint
 from app.ui.model_controller import ModelController
 
@@ -29,13 +30,19 @@ class AttachmentJoint(Joint):
         window.drops.attached.connect(self.files.add)
         window.actions_["attach"].triggered.connect(self._ask)
         self.files.changed.connect(self._on_changed)
-        self.files.refused.connect(window.announce)
+        self.files.refused.connect(self._refuse)
+        self._visit = 0
 
     def open(self, chat: ChatController, models: ModelController) -> None:
         super().open(chat, models)
+        self._visit = chat.visit
         chat.attach(self.files)
 
     def follow(self, old: ChatState, new: ChatState) -> None:
+        if self.chat is not None and self.chat.visit != self._visit:
+            self._visit = self.chat.visit
+            if not self.chat.takes_files_along():
+                self.files.go_to(new.conversation_id, leaving=old.conversation_id)
         self.window.actions_.enable({"attach": new.is_store_open})
         self.window.page.composer.attach_button.setEnabled(new.is_store_open)
 
@@ -44,6 +51,11 @@ class AttachmentJoint(Joint):
         composer = self.window.page.composer
         composer.tray.set_items(self.files.items())
         composer.look_at_files()
+
+    @Slot(str)
+    def _refuse(self, sentence: str) -> None:
+        if self.chat is not None:
+            self.chat.show_notice(Notice("info", "Not every file is attached", sentence))
 
     @Slot()
     def _ask(self) -> None:

@@ -100,6 +100,7 @@ def test_too_many_are_told(desk: Any, tmp_path: Path) -> None:
     drop(desk, *paths)
     until_read(desk)
     assert len(items(desk)) == 20
+    assert "20 files" in desk.notice().text
 
 
 def test_a_long_paste_becomes_a_file_and_can_come_back(desk: Any, qtbot: Any) -> None:
@@ -142,3 +143,25 @@ def test_a_message_that_came_back_brings_its_files(desk: Any, notes: Path, failu
     desk.composer.submit()
     desk.until_written()
     assert "Green." in desk.session.replies[-1].messages[-1].text
+
+
+def test_files_wait_in_the_chat_that_they_were_attached_in(desk: Any, notes: Path) -> None:
+    desk.ask("First chat")
+    first = desk.chat.state.conversation_id
+    drop(desk, notes)
+    until_read(desk)
+    desk.window.actions_["new"].trigger()
+    assert items(desk) == []
+    desk.ask("Second chat")
+    assert "Green." not in desk.session.replies[-1].messages[-1].text
+    desk.chat.open_chat(first)
+    assert items(desk) == [("notes.md", "ready")]
+
+
+def test_a_new_chat_that_goes_on_takes_the_files_along(desk: Any, notes: Path) -> None:
+    desk.ask("First chat")
+    drop(desk, notes)
+    until_read(desk)
+    desk.chat.continue_in_new_chat()
+    assert desk.chat.state.conversation_id is None
+    assert items(desk) == [("notes.md", "ready")]

@@ -7,7 +7,6 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
-from app.ui.actions import ENTRIES
 from app.ui.palette import Palette, PaletteEntry, ranked
 from app.ui.sheet import Sheet
 
@@ -75,7 +74,6 @@ def test_what_cannot_be_done_now_is_not_offered(desk: Any) -> None:
     }
     assert "New chat" in offered
     assert "Stop writing" not in offered  # nothing is being written
-    assert len(offered) < len(ENTRIES) + 5
 
 
 def test_escape_brings_the_focus_back(desk: Any, qtbot: Any) -> None:
