@@ -18,12 +18,13 @@ from app.engine.arguments import checked_logits, checked_tokens
 from app.engine.beam import BeamSearch
 from app.engine.decoder import Decoder, Logits
 from app.engine.encoder_decoder import Translator, make_decoder
-from app.engine.errors import ContextFullError, EngineError, Stopped, shown
+from app.engine.errors import ContextFullError, EngineError, shown
 from app.engine.feeds import Tokens
 from app.engine.guidance import Guidance, GuidanceOptions
 from app.engine.log import note
 from app.engine.model import Model
 from app.engine.params import GeneratorParams, changed, check, checked_bias, checked_ids
+from app.engine.run_control import RunControl
 from app.engine.select import RowSearch, Search
 from app.engine.session import Array
 from app.engine.speculative import Speculation, SpeculativeOptions
@@ -59,11 +60,7 @@ class Generator:
             self._prompt_rows = self._rows
         self._decoder: Decoder | Translator | None = decoder
         self._adapters: Adapters | None = None
-        self._own_stop = Stop()
-        self._stop = self._own_stop
-        self._run_entries = dict(model.config.model.decoder.run_options)
-        self._terminated = False
-        self._apply_run_entries()
+        self._control = RunControl(model.config.model.decoder.run_options)
         self._random = np.random.RandomState(_seed(self._options.random_seed))
         self._search = self._make_search()
         self._guidance = (
@@ -324,9 +321,9 @@ class Generator:
         is_plain = decoder.start_for(total + len(guess), decoder.length) == decoder.length
         if not len(guess) or not is_plain:
             return False
-        self._check_not_terminated()
+        self._control.check()
         self._run_start = decoder.length
-        decoder.try_out(self._sequence[:, total - 1 : total], guess[None], self._stop)
+        decoder.try_out(self._sequence[:, total - 1 : total], guess[None], self._control.stop)
         self._speculation.start(guess)
         return True
 
@@ -341,10 +338,6 @@ class Generator:
     def _guesses(self) -> bool:
         return self._speculation.is_on or self._guidance is not None
 
-    def _check_not_terminated(self) -> None:
-        if self._terminated:
-            raise Stopped("The run was stopped.")
-
     def _run(
         self,
         more: Tokens | None = None,
@@ -357,7 +350,7 @@ class Generator:
         On failure the decoder's logits are lost, never wrong: they are None from before on.
         """
         decoder = self._open()
-        self._check_not_terminated()
+        self._control.check()
         self._speculation.drop()
         if self._logits is decoder.logits:
             self._logits = None
@@ -372,7 +365,7 @@ class Generator:
             tokens = np.concatenate([tokens[:: self._rows // self._prompt_rows], more], axis=1)
         decoder.run(
             tokens,
-            self._stop,
+            self._control.stop,
             all_columns=all_columns,
             wants_logits=wants_logits,
             is_again=more is None,
@@ -511,21 +504,11 @@ class Generator:
 
     def set_runtime_option(self, key: str, value: str) -> None:
         """terminate_session "1" stops runs until "0"; other keys go to the runtime unchecked."""
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise TypeError("set_runtime_option takes two strings.")
-        if key != "terminate_session":
-            self._apply_run_entry(key, value)
-            self._run_entries[key] = value
-            return
-        if value not in ("0", "1"):
-            raise EngineError(f'terminate_session must be "0" or "1", not {shown(value)}.')
-        self._terminated = value == "1"
-        self._stop.run_options.terminate = self._terminated or self._stop.is_set()
+        self._control.set_option(key, value)
 
     def use_stop(self, stop: Stop | None) -> None:
         """Every run from now on can be ended by `stop`; None: by nothing."""
-        self._stop = self._own_stop if stop is None else stop
-        self._apply_run_entries()
+        self._control.use(stop)
 
     def close(self) -> None:
         """Give the cache's memory back at once."""
@@ -551,19 +534,6 @@ class Generator:
         return RowSearch(
             self._options, self._preferences, eos_ids=eos_ids, pad_id=pad_id, random=self._random
         )
-
-    def _apply_run_entries(self) -> None:
-        for key, value in self._run_entries.items():
-            self._apply_run_entry(key, value)
-
-    def _apply_run_entry(self, key: str, value: str) -> None:
-        if key in ("cuda_graph", "terminate_session"):
-            return
-        try:
-            self._stop.run_options.add_run_config_entry(key, value)
-        except (RuntimeError, UnicodeError, TypeError) as error:
-            text = f"The runtime refuses {shown(key)}: {shown(value)} as an option of a run."
-            raise EngineError(text) from error
 
 
 def _seed(seed: int) -> int | None:
