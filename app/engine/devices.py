@@ -177,12 +177,17 @@ def get_current_gpu_device_id() -> int:
     return _current_gpu
 
 
+PLUGIN = "webgpu"  # what we register its library as
+_libraries: set[str] = set()  # names that are registered; the runtime does not tell
+
+
 def register_execution_provider_library(name: str, path: str | os.PathLike[str]) -> None:
     """Make a provider known that comes as a library of its own."""
     _forget_what_works()
     try:
         with _quiet():
             onnxruntime.register_execution_provider_library(str(name), os.fspath(path))
+        _libraries.add(str(name))
     except RUNTIME_ERRORS as error:
         words = " ".join(str(error).split())[:200]
         text = f"The provider library {shown(path)} cannot be loaded: {words}"
@@ -193,6 +198,7 @@ def unregister_execution_provider_library(name: str) -> None:
     _forget_what_works()
     try:
         onnxruntime.unregister_execution_provider_library(str(name))
+        _libraries.discard(str(name))
     except RUNTIME_ERRORS as error:
         raise EngineError(f"No provider library was registered as {shown(name)}.") from error
 
@@ -273,12 +279,14 @@ def _load_cuda() -> None:
 @cache
 def _webgpu_devices() -> list[Any]:
     """Raises ModelError with the reason if the plug-in is not there or cannot be loaded."""
-    if not _known_devices():  # somebody may have made it known already
+    # Somebody may have made it known already; and a library that found no device stays loaded.
+    if not _known_devices() and PLUGIN not in _libraries:
         try:
             plugin = importlib.import_module("onnxruntime_ep_webgpu")
             with _quiet():
                 path = plugin.get_library_path()
-                onnxruntime.register_execution_provider_library("webgpu", path)
+                onnxruntime.register_execution_provider_library(PLUGIN, path)
+            _libraries.add(PLUGIN)
         except ImportError as error:
             raise ModelError("the package onnxruntime-ep-webgpu is not installed") from error
         except Exception as error:  # what a plug-in raises here is not documented

@@ -176,3 +176,15 @@ def test_the_current_gpu_is_kept_and_checked():
 
 def test_cores_are_counted():
     assert 1 <= devices.physical_cores() <= 4096
+
+
+@pytest.mark.parametrize("environment", [NO_CARD, NO_DEVICE], ids=["no card", "no driver"])
+def test_the_reason_is_the_same_when_it_is_looked_for_again(environment):
+    """A library that found no device stays loaded: it is not loaded a second time."""
+    code = (
+        "first = devices.problem('webgpu'); devices._forget_what_works();"
+        "print(first); print(devices.problem('webgpu'))"
+    )
+    reasons = alone(code, environment)[0].splitlines()
+    assert len(reasons) == 2
+    assert reasons[0] == reasons[1] != ""
