@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 from app.convert import tokenizer
 from app.convert.decoder import Decoder
+from app.convert.drawing import DATA_FILE, Drawing
 from app.convert.errors import ConvertError, writing_to
-from app.convert.families import FAMILIES
+from app.convert.families import FAMILIES, Reader
 from app.convert.folder import new_folder, require_space
 from app.convert.genai_config import genai_config
 from app.convert.gguf_file import GgufFile
-from app.convert.graph import DATA_FILE, Drawing, draw
+from app.convert.graph import draw
 from app.convert.progress import Progress
 from app.convert.weights import write
 
@@ -64,7 +65,7 @@ def _decoder(file: GgufFile) -> Decoder:
             f"“{file.path.name}” is a model of the family “{family}”, which cannot be imported yet "
             f"(known: {known})."
         )
-    return FAMILIES[family](file)
+    return Reader(file, FAMILIES[family]).decoder()
 
 
 def _write_data(path: Path, source: GgufFile, drawing: Drawing) -> Iterator[int]:

@@ -295,3 +295,9 @@ def row_bytes() -> Callable[[int, GGMLQuantizationType], int]:
         return k // block * size
 
     return bytes_of
+
+
+@pytest.fixture(scope="session")
+def bpe_vocabulary() -> Callable[[gguf.GGUFWriter], int]:
+    """Adds a small byte-level vocabulary to a file; gives its size."""
+    return lambda writer: _bpe_vocabulary(writer, "smollm", _own_words())

@@ -328,7 +328,7 @@ def test_damaged_bytes_never_give_a_traceback(tmp_path: Path, make_gguf: Make) -
     [
         ({"facts": {"general.architecture": "mamba"}}, "family “mamba”"),
         ({"facts": {"llama.expert_count": 8}}, "mixture of experts"),
-        ({"facts": {"llama.rope.scaling.type": "yarn"}}, "“yarn” position scaling"),
+        ({"facts": {"llama.rope.scaling.type": "odd"}}, "“odd” position scaling"),
         ({"facts": {"split.count": 3}}, "one of 3 parts"),
         ({"without": ("blk.1.ffn_up.weight",)}, "“blk.1.ffn_up.weight”"),
         ({"without": ("token_embd.weight",)}, "“token_embd.weight”"),

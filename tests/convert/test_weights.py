@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gguf.constants import GGMLQuantizationType as Type
 
-from app.convert.families.llama import halves_order
+from app.convert.families.reader import halves_order
 from app.convert.gguf_file import READABLE_TYPES, decoded
 from app.convert.weights import BLOCK, STEPPED_TYPES, eight_bit
 
