@@ -120,6 +120,7 @@ class Application(QObject):
         self.engine.events.connect(self.chat.on_events)
         self.window.open_chats(self.chat, self.models)
         self.job.run(lambda store: store.purge(BIN_DAYS * 24 * 3600))
+        self.job.run(lambda store: store.remove_old_copies(BIN_DAYS * 24 * 3600))
         if not self._are_settings_readable:
             self.chat.show_notice(notices.settings_unreadable())
 

@@ -1,12 +1,20 @@
-"""Conversations as rows: titles, options, drafts, folders, pins, the bin."""
+"""Conversations as rows: titles, options, drafts, pins, the bin."""
 
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from app.store.places import Places
-from app.store.records import ConversationRecord, FolderRecord
-from app.store.rows import conversation_of, folder_of, inserted, json_of, writable
+from app.store.records import ConversationRecord, ListedChat
+from app.store.rows import (
+    UNREAD,
+    conversation_of,
+    inserted,
+    json_of,
+    listed_of,
+    object_of,
+    writable,
+)
 
 NEW_CHAT_DRAFT = "draft of the new chat"
 
@@ -28,6 +36,15 @@ class Conversations(Places):
 
     def _all(self, statement: str) -> list[ConversationRecord]:
         return [conversation_of(row) for file in self._files() for row in file.read(statement)]
+
+    def listed_chats(self) -> list[ListedChat]:
+        """What a list shows of all that are not deleted, in no order; temporary ones too."""
+        return [listed_of(row) for file in self._files() for row in file.read(_LISTED)]
+
+    def listed_chat(self, conversation_id: int) -> ListedChat | None:
+        """One of them; None when it is deleted or there is none of that number."""
+        rows = self._of(conversation_id).read(_LISTED + " AND id = ?", conversation_id)
+        return listed_of(rows[0]) if rows else None
 
     def conversation(self, conversation_id: int) -> ConversationRecord | None:
         """One conversation, deleted or not; None when there is none of that number."""
@@ -75,6 +92,24 @@ class Conversations(Places):
     def set_pinned(self, conversation_id: int, is_pinned: bool) -> None:
         self._set(conversation_id, "is_pinned", int(is_pinned))
 
+    def move_to_folder(self, conversation_id: int, folder_id: int | None) -> None:
+        """None: out of its folder. A temporary chat stays where it is."""
+        if self._of(conversation_id) is self._disk:
+            self._set(conversation_id, "folder_id", folder_id)
+
+    def set_unread(self, conversation_id: int, is_unread: bool) -> None:
+        """Whether its last answer came while another chat was shown."""
+        file = self._of(conversation_id)
+        with file.write() as writer:
+            rows = writer.execute("SELECT view FROM conversation WHERE id = ?", (conversation_id,))
+            for (view,) in rows.fetchall():
+                facts = {key: value for key, value in object_of(view).items() if key != UNREAD}
+                facts |= {UNREAD: True} if is_unread else {}
+                writer.execute(
+                    "UPDATE conversation SET view = ? WHERE id = ?",
+                    (json_of(facts), conversation_id),
+                )
+
     def set_memory_start(self, conversation_id: int, message_id: int | None) -> None:
         """The message where the model's memory begins; None: at the first one."""
         self._set(conversation_id, "memory_start", message_id)
@@ -98,22 +133,27 @@ class Conversations(Places):
         self._set(conversation_id, "deleted_at", None)
 
     def delete_for_good(self, conversation_id: int) -> None:
-        """All of it, at once; `secure_delete` overwrites what SQLite would leave in the file."""
-        file = self._of(conversation_id)
-        with file.write(durable=True) as writer:
-            writer.execute("PRAGMA secure_delete = ON")
+        """All of it, at once."""
+        with self._of(conversation_id).erase() as writer:
             writer.execute("DELETE FROM conversation WHERE id = ?", (conversation_id,))
             writer.execute(_UNUSED_ATTACHMENTS)
 
     def purge(self, older_than_s: float) -> int:
         """Really remove what was deleted longer ago; returns the number of conversations."""
         before = time.time() - older_than_s
-        with self._disk.write() as writer:
+        with self._disk.erase() as writer:
             gone = writer.execute("DELETE FROM conversation WHERE deleted_at <= ?", (before,))
             writer.execute("DELETE FROM message WHERE deleted_at <= ?", (before,))
             writer.execute("DELETE FROM folder WHERE deleted_at <= ?", (before,))
             writer.execute(_UNUSED_ATTACHMENTS)
-            return gone.rowcount
+        return gone.rowcount
+
+    def empty_bin(self) -> None:
+        """All deleted chats and folders, at once and for good."""
+        with self._disk.erase() as writer:
+            writer.execute("DELETE FROM conversation WHERE deleted_at IS NOT NULL")
+            writer.execute("DELETE FROM folder WHERE deleted_at IS NOT NULL")
+            writer.execute(_UNUSED_ATTACHMENTS)
 
     # ---- drafts
 
@@ -134,48 +174,11 @@ class Conversations(Places):
             rows = file.read("SELECT draft FROM conversation WHERE id = ?", conversation_id)
         return str(rows[0][0]) if rows else ""
 
-    # ---- folders
-
-    def folders(self) -> list[FolderRecord]:
-        rows = self._disk.read(
-            "SELECT * FROM folder WHERE deleted_at IS NULL ORDER BY position, id"
-        )
-        return [folder_of(row) for row in rows]
-
-    def create_folder(self, name: str) -> int:
-        """At the end of the list."""
-        with self._disk.write() as writer:
-            return inserted(
-                writer.execute(
-                    "INSERT INTO folder(name, position)"
-                    " VALUES (?, (SELECT coalesce(max(position), 0) + 1 FROM folder))",
-                    (writable(name),),
-                )
-            )
-
-    def rename_folder(self, folder_id: int, name: str) -> None:
-        self._disk.change("UPDATE folder SET name = ? WHERE id = ?", writable(name), folder_id)
-
-    def move_folder(self, folder_id: int, position: int) -> None:
-        """To a place in the list, counted from 0."""
-        order = [folder.id for folder in self.folders() if folder.id != folder_id]
-        order.insert(position, folder_id)
-        with self._disk.write() as writer:
-            for place, each in enumerate(order):
-                writer.execute("UPDATE folder SET position = ? WHERE id = ?", (place, each))
-
-    def delete_folder(self, folder_id: int) -> None:
-        """Its chats stay, and stand in no folder while it is gone; `restore_folder` undoes it."""
-        self._disk.change("UPDATE folder SET deleted_at = ? WHERE id = ?", time.time(), folder_id)
-
-    def restore_folder(self, folder_id: int) -> None:
-        self._disk.change("UPDATE folder SET deleted_at = NULL WHERE id = ?", folder_id)
-
-    def move_to_folder(self, conversation_id: int, folder_id: int | None) -> None:
-        if self._of(conversation_id) is self._disk:
-            self._set(conversation_id, "folder_id", folder_id)
-
 
 _UNUSED_ATTACHMENTS = (
     "DELETE FROM attachment WHERE NOT EXISTS (SELECT 1 FROM part WHERE attachment_sha256 = sha256)"
+)
+_LISTED = (
+    "SELECT id, title, updated_at, draft != '' AS has_draft, folder_id, is_pinned, view"
+    " FROM conversation WHERE deleted_at IS NULL"
 )

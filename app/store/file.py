@@ -1,7 +1,7 @@
-"""One SQLite database with its two connections. Knows SQL and the disk, no records.
+"""One SQLite database with its connections. Knows SQL and the disk, no records.
 
-Reads never wait for a write: each connection has a lock of its own. A database in memory has one
-connection, and nothing of it ever touches a disk.
+Reads never wait for a write nor for a search: each connection has a lock of its own. A database in
+memory has one connection, and nothing of it ever touches a disk.
 """
 
 import os
@@ -26,6 +26,8 @@ class StoreFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.reading, self.writing = threading.RLock(), threading.RLock()
+        self.searching = threading.RLock()
+        self.searcher: sqlite3.Connection | None = None  # opened by the first search
         with plain_errors(path):
             try:
                 self._open()
@@ -44,6 +46,7 @@ class StoreFile:
         self.lock = WriterLock(self.path)
         make_private(self.path)
         self.writer = connect(self.path)
+        self.writer.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
         self._identity = _identity_of(self.path)
         schema.migrate(self.writer, self.path)
         self.reader = connect(self.path)
@@ -51,9 +54,12 @@ class StoreFile:
 
     def close(self) -> None:
         """Let go of the file; harmless when done twice."""
-        for name in ("reader", "writer", "lock"):
-            if opened := getattr(self, name, None):
-                opened.close()
+        self.stop_search()
+        with self.searching:
+            for name in ("searcher", "reader", "writer", "lock"):
+                if opened := getattr(self, name, None):
+                    opened.close()
+            self.searcher = None
 
     @property
     def number(self) -> int | None:
@@ -78,6 +84,21 @@ class StoreFile:
     def read(self, statement: str, *values: object) -> list[sqlite3.Row]:
         with self.reading, plain_errors(self.path):
             return self.reader.execute(statement, values).fetchall()
+
+    def search(self, statement: str, *values: object) -> list[sqlite3.Row]:
+        """As `read`, by a connection of its own: a long search holds nobody up."""
+        if self.path == IN_MEMORY:
+            return self.read(statement, *values)
+        with self.searching, plain_errors(self.path):
+            if self.searcher is None:
+                self.searcher = connect(self.path)
+                self.searcher.execute("PRAGMA query_only = ON")
+            return self.searcher.execute(statement, values).fetchall()
+
+    def stop_search(self) -> None:
+        """The search that runs now ends with an error; one that begins later does not."""
+        if self.searcher is not None:
+            self.searcher.interrupt()
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
@@ -107,6 +128,23 @@ class StoreFile:
                 if self.writer.in_transaction:
                     self.writer.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def erase(self) -> Iterator[sqlite3.Connection]:
+        """As `write`, for what is deleted for good: nothing of it stays in the file.
+
+        `secure_delete` overwrites rows; the index keeps words of rows that are gone until it is
+        merged, and the write-ahead log keeps old pages until it is cut.
+        """
+        with self.write(durable=True) as writer:
+            before = writer.total_changes
+            yield writer
+            has_changed = writer.total_changes > before
+            if has_changed:
+                writer.execute("INSERT INTO word(word) VALUES ('optimize')")
+        if has_changed and self.path != IN_MEMORY:
+            with self.writing, plain_errors(self.path):
+                self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def make_private(path: Path) -> None:

@@ -49,6 +49,21 @@ class FolderRecord:
     id: int
     name: str
     position: int
+    is_open: bool = True  # its chats are shown
+    deleted_at: float | None = None
+
+
+@dataclass(frozen=True)
+class ListedChat:
+    """What a list shows of a conversation."""
+
+    id: int
+    title: str
+    updated_at: float
+    has_draft: bool = False
+    folder_id: int | None = None  # the folder may be deleted
+    is_pinned: bool = False
+    is_unread: bool = False
 
 
 @dataclass(frozen=True)

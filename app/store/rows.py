@@ -10,9 +10,18 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from app.store.records import ConversationRecord, FolderRecord, MessageRecord, PartRecord, State
+from app.store.records import (
+    ConversationRecord,
+    FolderRecord,
+    ListedChat,
+    MessageRecord,
+    PartRecord,
+    State,
+)
 
 log = logging.getLogger(__name__)
+
+UNREAD = "is_unread"  # in the view of a conversation
 
 
 def inserted(cursor: sqlite3.Cursor) -> int:
@@ -73,8 +82,16 @@ def conversation_of(row: sqlite3.Row) -> ConversationRecord:
     )
 
 
-def folder_of(row: sqlite3.Row) -> FolderRecord:
-    return FolderRecord(row["id"], row["name"], row["position"])
+def listed_of(row: sqlite3.Row) -> ListedChat:
+    chat_id, title, updated_at, has_draft, folder_id, is_pinned, view = row
+    is_unread = view != "{}" and bool(object_of(view).get(UNREAD))
+    return ListedChat(
+        chat_id, title, updated_at, bool(has_draft), folder_id, bool(is_pinned), is_unread
+    )
+
+
+def folder_of(row: sqlite3.Row, *, is_open: bool) -> FolderRecord:
+    return FolderRecord(row["id"], row["name"], row["position"], is_open, row["deleted_at"])
 
 
 def message_of(row: sqlite3.Row, parts: tuple[PartRecord, ...]) -> MessageRecord:

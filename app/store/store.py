@@ -5,14 +5,16 @@ turn and a finished answer are also on the disk by then (`synchronous = FULL`); 
 making and drafts survive a killed process, and at worst a power cut takes their last moment.
 
 Any thread may call any method; the window uses one thread for all writes so that none happens in a
-click. The methods are in conversations.py, messages.py and search.py.
+click. The methods are in conversations.py, folders.py, messages.py and search.py.
 """
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from app.store.conversations import Conversations
 from app.store.errors import StoreError, plain_errors
+from app.store.folders import Folders
 from app.store.messages import Messages
 from app.store.places import is_temporary
 from app.store.records import State
@@ -21,7 +23,7 @@ from app.store.search import Search
 __all__ = ["Store", "StoreError", "is_temporary", "set_aside"]
 
 
-class Store(Conversations, Messages, Search):
+class Store(Conversations, Folders, Messages, Search):
     """The open file. Opening it brings an older file up to date and marks what a crash cut off."""
 
     def __init__(self, path: Path) -> None:
@@ -31,6 +33,14 @@ class Store(Conversations, Messages, Search):
         except BaseException:
             self.close()
             raise
+
+    def remove_old_copies(self, older_than_s: float) -> None:
+        """Copies that were made before the file was changed in its shape: by now it has proved
+        itself, and what was deleted since should not stay in them."""
+        for copy in self.path.parent.glob(f"{self.path.name}.before-step-*"):
+            with suppress(OSError):  # somebody else's turn, or next time
+                if copy.stat().st_mtime <= time.time() - older_than_s:
+                    copy.unlink()
 
     def _mark_interrupted(self) -> None:
         """Answers whose writer no longer runs; one that another program writes is left alone."""
