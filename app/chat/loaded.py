@@ -65,7 +65,7 @@ def open_model(engine: Any, path: str, threads: int) -> LoadedModel:
         frozenset(ends - known),
         fingerprint(folder),
         hashlib.sha256(template.encode()).hexdigest() if template is not None else "",
-        Eye(tokenizer),
+        Eye(tokenizer, ends),
     )
 
 

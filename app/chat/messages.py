@@ -80,11 +80,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Alternative:
-    """What could have been written at a place, and how likely the model found it."""
+    """What could have been written at a place, and how likely the model found it. `is_end`: the
+    answer would have ended there."""
 
     token_id: int
     text: str
     probability: float
+    is_end: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ logits and a tokenizer; no generator.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +34,9 @@ class Seen:
 class Eye:
     """Looks at logits. Remembers how tokens are written, since the same ones come up again."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
+    def __init__(self, encoder: Encoder, ends: Collection[int] = ()) -> None:
+        """`ends` are the tokens that end an answer."""
+        self._encoder, self._ends = encoder, frozenset(ends)
         self._texts: dict[int, str] = {}
         self._anchor = [int(token) for token in encoder.encode_plain(NEWLINE)]
         self._before = encoder.decode(self._anchor)
@@ -49,8 +50,8 @@ class Eye:
             return math.exp(float(row[token]) - float(highest)) / float(total)
 
         others = tuple(
-            Alternative(int(token), self.text(int(token)), probability(int(token)))
-            for token in largest(row, count)
+            Alternative(token, self.text(token), probability(token), token in self._ends)
+            for token in map(int, largest(row, count))
         )
         rank = int((row > row[token_id]).sum())
         return Seen(token_id, probability(token_id), rank, others)
