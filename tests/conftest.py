@@ -21,7 +21,7 @@ SKIPS_ALLOWED: dict[str, str] = {
     "tests/engine/test_kinds.py::test_the_peers_own": "the peer's models may not be copied here",
 }
 # And at least one test of each of these must have passed.
-MARKERS_REQUIRED = ("peer", "starter", "end_to_end", "webgpu")
+MARKERS_REQUIRED = ("peer", "starter", "end_to_end", "webgpu", "vocabularies")
 
 # A graphics card made of software, if the setup could fetch it; its parts must be told and loaded
 # before the first look for devices, whichever test that comes from.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.convert.decoder import Decoder
-from app.convert.tokenizer import Vocabulary
+from app.convert.vocabulary import Vocabulary
 
 # For a chat, where the file gives no advice of its own. A temperature below one and a nucleus keep
 # small models from drifting into unlikely words (their makers advise 0.2 to 0.8), top_k bounds

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.convert import tokenizer
+from app.convert import vocabulary as vocabularies
 from app.convert.decoder import Decoder
 from app.convert.drawing import DATA_FILE, Drawing
 from app.convert.errors import ConvertError, writing_to
@@ -29,7 +30,7 @@ def import_gguf(
     with GgufFile(source) as file:
         yield Progress(0, 1, f"Reading {source.name}")
         decoder = _decoder(file)
-        vocabulary = tokenizer.read(file.metadata, source.name, decoder.vocabulary_size)
+        vocabulary = vocabularies.read(file.metadata, source.name, decoder.vocabulary_size)
         words = tokenizer.tokenizer_json(vocabulary, source.name)
         model, drawing = draw(decoder, in_blocks=precision == "int8")
         require_space(destination.parent, drawing.layout.size_bytes + SMALL_FILES_BYTES)

@@ -5,7 +5,8 @@
     python3 packaging/setup/prepare.py package   what freezing the application needs
 
 In order: packages of the system, a virtual environment, locked packages, the starter model, and
-for the tests a graphics card made of software, which they do without where it cannot be fetched.
+for the tests a graphics card made of software and vocabularies, which they do without where these
+cannot be fetched.
 The second time it finds all of it and touches neither the network nor a file.
 Standard library only; runs on any Python from 3.11, before anything is installed.
 """
@@ -31,6 +32,10 @@ LOCKS = {
     "test": {"test.txt": [], "peers.txt": ["--no-deps"]},
     "package": {"package.txt": []},
 }
+FOR_TESTS = {
+    "webgpu.py": "the software graphics card",
+    "vocabularies.py": "the vocabularies of other models",
+}
 
 
 def main(goal: str) -> None:
@@ -39,8 +44,10 @@ def main(goal: str) -> None:
     for lock, options in LOCKS[goal].items():
         install(ROOT / "requirements" / lock, options)
     run(PYTHON, ROOT / "packaging" / "setup" / "starter.py")
-    if goal == "test" and attempt(PYTHON, ROOT / "packaging" / "setup" / "webgpu.py"):
-        print("Without the software graphics card: tests on it are skipped", flush=True)
+    if goal == "test":
+        for script, what in FOR_TESTS.items():
+            if attempt(PYTHON, ROOT / "packaging" / "setup" / script):
+                print(f"Without {what}: tests on it are skipped", flush=True)
 
 
 def create_environment() -> None:

@@ -13,7 +13,8 @@ from tokenizers import Tokenizer
 from app.convert import ConvertError, import_gguf
 from app.convert.gguf_file import GgufFile
 from app.convert.pretokenizers import PRE_TOKENIZERS
-from app.convert.tokenizer import read
+from app.convert.tokenizer import tokenizer_json
+from app.convert.vocabulary import read
 
 ADVERSARIAL = [
     "", " ", "  ", "\n", "\n\n\n", " \n ", "\t\tx", "a  b   c    d", "trailing   ", "   leading",
@@ -30,6 +31,13 @@ ADVERSARIAL = [
     "the the  the", "\\n\\t", "http://example.org/a?b=c&d=%20#e", "A" * 300, " " * 65, "\n" * 40,
     "é" * 70, "ab" * 100 + "1" * 40, "\U0010ffff\U000e0001", "Ünïcödé\u0301\u0327 z̸̢a̷lgo",
 ]  # fmt: skip
+
+# One name of each: equal ones are given by several names. The two that llama.cpp itself marks as
+# differing from the original (single spaces before digits) are left out.
+EACH_WAY = sorted(
+    {ways: name for name, ways in PRE_TOKENIZERS.items() if name not in ("tiny_aya", "cohere2moe")}
+    .values()
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +108,7 @@ def test_every_end_of_the_starter_is_an_end_in_llama_cpp(
 
 @pytest.mark.peer
 @pytest.mark.starter
-@pytest.mark.parametrize("kind", sorted(PRE_TOKENIZERS))
+@pytest.mark.parametrize("kind", EACH_WAY)
 def test_each_way_to_cut_text(
     tmp_path: Path, make_gguf: Callable[..., Path], llama_cpp: ModuleType, starter_gguf: Path,
     data_folder: Path, kind: str,
@@ -111,7 +119,10 @@ def test_each_way_to_cut_text(
         kinds = list(map(int, file.metadata["tokenizer.ggml.token_type"]))
     words = (known["tokens"], kinds, known["merges"])
     source = make_gguf(tmp_path / "tiny.gguf", type="Q4_0", vocabulary=kind, words=words, layers=1)
-    ours, theirs = both(llama_cpp, source, tmp_path / "out")
+    with GgufFile(source) as file:
+        vocabulary = read(file.metadata, source.name, len(known["tokens"]))
+    ours = Tokenizer.from_str(json.dumps(tokenizer_json(vocabulary, source.name)))
+    theirs = llama_cpp.LlamaCpp(source, context=32)
     prose = (data_folder / "prose.txt").read_text("utf-8").split("\n")
     assert differing(ours, theirs, ADVERSARIAL + random_texts(300) + prose) == []
     theirs.close()
