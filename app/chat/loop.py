@@ -95,6 +95,13 @@ class EngineLoop:
         for stop in answers or loads:
             stop.set()
 
+    def cancel(self, request_id: int) -> None:
+        """Stop that request of the window alone; harmless when it has ended."""
+        with self._changed:
+            for job in self._waiting():
+                if job.sink is None and job.request.request_id == request_id:
+                    job.stop.set()
+
     def set_options(self, options: Options) -> None:
         """For the answer that is being written, from its next token on; ignored when idle."""
         with self._changed:

@@ -56,6 +56,7 @@ ENTRIES = (
     Entry("sidebar", VIEW, "&Sidebar", ("Ctrl+B", "Ctrl+Shift+S"), is_checkable=True),
     Entry("inspector", VIEW, "&Options panel", ("Ctrl+I", "Ctrl+Shift+B"), is_checkable=True),
     Entry("options", VIEW, "&Go to the options", ("Ctrl+1",)),
+    Entry("tokens", VIEW, "&Tokens of the answer", ("Ctrl+3",)),
     Entry("find", VIEW, "&Find in this chat", ("Ctrl+F",), begins_group=True),
     Entry("find_next", VIEW, "Find ne&xt", ("F3",)),
     Entry("find_previous", VIEW, "Find pre&vious", ("Shift+F3",)),

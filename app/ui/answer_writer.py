@@ -35,6 +35,7 @@ SAVE_ANSWER_MS = 250
 class Engine(Protocol):
     def submit(self, request: Request) -> None: ...
     def stop(self) -> None: ...
+    def cancel(self, request_id: int) -> None: ...
     def set_options(self, options: Options) -> None: ...
 
 
@@ -152,6 +153,7 @@ class AnswerWriter(QObject):
             start=beginning.token_ids,
             start_text=beginning.text,
             first=memory_place(asked, answer.memory_start),
+            watches_tokens=self._screen.watches_tokens,
         )
 
     def _options_of(self, conversation_id: int) -> Options:

@@ -38,6 +38,26 @@ class Branches(QObject):
 
         self._do(write)
 
+    def end_answer(
+        self, record: MessageRecord, parts: tuple[PartRecord, ...], token_ids: tuple[int, ...]
+    ) -> None:
+        """A version that ends earlier, beside the one that stands."""
+        known = ("device", "model_path", "memory_start")
+        details = {name: record.details[name] for name in known if name in record.details}
+
+        def write(store: Store) -> int:
+            return store.add_answer(
+                record.conversation_id,
+                record.parent_id,
+                parts,
+                model=record.model,
+                state=State.DONE,
+                token_ids=token_ids,
+                details=details,
+            )
+
+        self._do(write)
+
     @Slot(int)
     def delete(self, key: int) -> None:
         """This version and what follows it; its other versions stay."""

@@ -26,6 +26,7 @@ from app.ui.items import Item
 from app.ui.job import StoreJob
 from app.ui.statistics import options_to_replay
 from app.ui.temporary import Temporary
+from app.ui.token_watch import TokenWatch
 
 ALL = -1  # in place of a message where memory begins: at the one that is sent
 PENDING = -1  # key of a message that is on its way to the store
@@ -63,6 +64,9 @@ class ChatController(ChatScreen):
         self.items_reset.connect(context.look)
         self.state_changed.connect(context.follow)
         self.options_changed.connect(context.look)
+        self.tokens = tokens = TokenWatch(self, engine, request_ids)
+        self.items_reset.connect(tokens.look)
+        self.state_changed.connect(tokens.follow)
         self.retry_save, self.settle = writer.retry_save, writer.settle
         self.set_model_state = writer.set_model_state
 
@@ -71,6 +75,7 @@ class ChatController(ChatScreen):
         self._writer.on_events(events)
         self.context.on_events(events)
         self.compare.on_events(events)
+        self.tokens.on_events(events)
 
     @Slot()
     def stop(self) -> None:
@@ -94,6 +99,7 @@ class ChatController(ChatScreen):
         text = text.strip()
         if (text or self.files.parts()) and self.state.can_send:
             again = partial(self.send, text)
+            self.tokens.make_way()
             if self.context.may_send(text, again):
                 self._send(text)
 

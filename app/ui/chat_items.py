@@ -88,6 +88,22 @@ def text_of(parts: Sequence[PartRecord], kind: str = "text") -> str:
     return "".join(part.text for part in parts if part.kind == kind)
 
 
+def parts_until(
+    parts: Sequence[PartRecord], start: int, *, is_thought: bool
+) -> tuple[PartRecord, ...]:
+    """The answer up to a place in its text or in its thought, in units of UTF-16."""
+    kept: list[PartRecord] = []
+    for part in parts:
+        if (part.kind == "thought" and is_thought) or (part.kind == "text" and not is_thought):
+            data = part.text.encode("utf-16-le", "surrogatepass")
+            text = data[: 2 * start].decode("utf-16-le", "ignore")
+            start = max(0, start - len(data) // 2)
+            kept += [replace(part, text=text)] if text else []
+        elif part.kind != "text":
+            kept.append(part)
+    return tuple(kept)
+
+
 def families(records: Sequence[MessageRecord]) -> dict[int | None, list[int]]:
     """Ids of the versions that stand beside each other, oldest first, by their parent."""
     found: dict[int | None, list[int]] = {}

@@ -48,6 +48,7 @@ class ChatScreen(QObject):
         self.title = ""
         self.options = Options()
         self.answer: Answer | None = None  # the one that is being written, here or elsewhere
+        self.watches_tokens = False  # new answers come with what is known of their tokens
         self.query = ""  # of the search
         self.deleted: set[int] = set()  # chats that undo brings back
         self.deeds: list[Deed] = []  # what undo takes back, the newest last

@@ -118,6 +118,14 @@ class EngineThread(QObject):
         for request in waiting:
             self._answer_here(Finished(request.request_id, "stopped"))
 
+    def cancel(self, request_id: int) -> None:
+        """Ends that request alone, wherever it stands. Harmless when it has ended."""
+        if self._loop is not None:
+            self._loop.cancel(request_id)
+        for request in [each for each in self._waiting if each.request_id == request_id]:
+            self._waiting.remove(request)
+            self._answer_here(Finished(request_id, "stopped"))
+
     def set_options(self, options: Options) -> None:
         """While an answer is written: acts from its next token."""
         if self._loop is not None:

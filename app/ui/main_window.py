@@ -38,6 +38,7 @@ from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
 from app.ui.joints.server import ServerJoint
 from app.ui.joints.temporary import TemporaryJoint
+from app.ui.joints.tokens import TokensJoint
 from app.ui.joints.view import ViewJoint
 from app.ui.model_controller import ModelController
 from app.ui.panels import Panels
@@ -98,6 +99,7 @@ class MainWindow(QMainWindow):
             HelpJoint(self),
             PaletteJoint(self),
             AttachmentJoint(self),
+            TokensJoint(self),
             self.server,
         )
 

@@ -52,7 +52,7 @@ class MessageActions(QObject):
             self._chat.switch_branch(key, -1 if name == "previous" else 1)
         elif name == "statistics":
             self._show_statistics(key)
-        elif name != "edit":  # the transcript edits in place and sends `edited`
+        elif name not in ("edit", "tokens"):  # edited in place, looked at in their tab
             self.elsewhere.emit(name)
 
     def menu(self, key: int) -> QMenu | None:

@@ -178,6 +178,7 @@ class ActionRow(QWidget):
         self.copy = self._button("copy", "Copy answer", "copy")
         self.edit = self._button("edit", "Edit answer", "edit")
         self.regenerate = self._button("regenerate", "Write again (Ctrl+R)", "regenerate")
+        self.tokens = self._button("tokens", "Look at it token by token (Ctrl+3)", "tokens")
         self.statistics = self._button("gauge", "What made this answer", "statistics")
         self.more = self._button("more", "More", "more")
         self.go_on = button("Continue", "flat", "pen")
@@ -191,6 +192,7 @@ class ActionRow(QWidget):
             self.copy,
             self.edit,
             self.regenerate,
+            self.tokens,
             self.statistics,
             self.more,
             6,

@@ -8,7 +8,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QFontMetricsF, QPainter, QTextCharFormat, QTextLayout, QTextOption
@@ -16,7 +15,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QTextCharFormat, QTextLayout,
 from app.chat.messages import TokenView
 from app.ui.document import x_of
 from app.ui.theme import SMALL, color, reading_font
-from app.ui.token_words import cut, units
+from app.ui.token_words import cut, step_of, units
 
 NO_TEXT = "\u00b7"  # stands for a token without letters of its own
 RETURN = "\u21b5"
@@ -34,7 +33,7 @@ class Segment:
 
     token: int
     text: str
-    is_sign: bool  # drawn for something that has no letters
+    is_faint: bool = False  # a sign for something that has no letters, on no tint
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class TokenLines:
             self._tokens.append(token)
             if token.is_thought != self._part:
                 self._begin_part(token.is_thought)
-            self._take(index, token.text)
+            self._take(index, token)
         self._lay_out_open(is_last=False)
         return changed
 
@@ -177,17 +176,18 @@ class TokenLines:
             self._settled = len(self.lines)
         self._part, self._gap = is_thought, 0.0
 
-    def _take(self, index: int, text: str) -> None:
-        if not text:
-            self._open.append(Segment(index, NO_TEXT, is_sign=True))
+    def _take(self, index: int, token: TokenView) -> None:
+        is_faint = not step_of(token.probability).tint
+        if not token.text:
+            self._open.append(Segment(index, NO_TEXT, is_faint))
             return
-        for piece in _RETURNS.split(text):
+        for piece in _RETURNS.split(token.text):
             if piece.startswith("\n"):
-                self._open.append(Segment(index, RETURN * len(piece), is_sign=True))
+                self._open.append(Segment(index, RETURN * len(piece), is_faint))
                 self._lay_out_open(is_last=True)
                 self._gap = AFTER_PARAGRAPH if len(piece) > 1 else 0.0
             elif piece:
-                self._open.append(Segment(index, _shown(piece), is_sign=False))
+                self._open.append(Segment(index, _shown(piece)))
 
     # ---- the last paragraph
     def _top_of_open(self) -> float:
@@ -248,17 +248,17 @@ class TokenLines:
         layout.endLayout()
         return layout
 
-    def _formats(self, segments: Sequence[Segment]) -> list[Any]:
+    @staticmethod
+    def _formats(segments: Sequence[Segment]) -> list[QTextLayout.FormatRange]:
+        """Letters are drawn in the pen's colour, and faint signs in their own."""
         found, at = [], 0
-        plain = "muted" if self._part else "text"
         for segment in segments:
             length = units(segment.text)
-            made = QTextLayout.FormatRange()
-            made.start, made.length = at, length  # type: ignore[attr-defined]
-            look = QTextCharFormat()
-            look.setForeground(color("faint" if segment.is_sign else plain))
-            made.format = look  # type: ignore[attr-defined]
-            if segment.is_sign or plain != "text":
+            if segment.is_faint:
+                made = QTextLayout.FormatRange()
+                look = QTextCharFormat()
+                look.setForeground(color("faint"))
+                made.start, made.length, made.format = at, length, look
                 found.append(made)
             at += length
         return found
@@ -333,4 +333,4 @@ def _rest(segments: Sequence[Segment], skipped: int) -> list[Segment]:
     first = segments[0]
     kept = cut(first.text, skipped)
     behind = list(segments[1:])
-    return [Segment(first.token, kept, first.is_sign), *behind] if kept else behind
+    return [Segment(first.token, kept, first.is_faint), *behind] if kept else behind

@@ -172,9 +172,10 @@ class TokenPopover(Popover):
             self.alternative_chosen.emit(row.alternative)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        row = self.focusWidget()
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if is_enter and isinstance(self.focusWidget(), AlternativeRow):
-            self.focusWidget().click()
+        if is_enter and isinstance(row, AlternativeRow):
+            row.click()
             self._go_on()
             return
         super().keyPressEvent(event)

@@ -109,11 +109,3 @@ def cut(text: str, start: int) -> str:
         return text[start:]
     data = text.encode("utf-16-le", "surrogatepass")
     return data[2 * start :].decode("utf-16-le", "surrogatepass")
-
-
-def head(text: str, length: int) -> str:
-    """The first `length` units."""
-    if text.isascii():
-        return text[:length]
-    data = text.encode("utf-16-le", "surrogatepass")
-    return data[: 2 * length].decode("utf-16-le", "surrogatepass")

@@ -86,7 +86,7 @@ class ViewJoint(Joint):
         if window.panels.is_shown(side):
             if window.panels.is_over():
                 is_list = side == "sidebar"
-                (window.sidebar.list if is_list else window.inspector.options.prompt).setFocus()
+                (window.sidebar.list if is_list else window.inspector.focus_target()).setFocus()
         elif window.focusWidget() is None or not window.focusWidget().isVisible():
             window.page.composer.field.setFocus()
 
@@ -99,6 +99,7 @@ class ViewJoint(Joint):
     # ---- where the focus goes
     @Slot()
     def _go_to_options(self) -> None:
+        self.window.inspector.choose_tab("options")
         self.window.panels.set_shown("inspector", True)
         self.window.inspector.options.prompt.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
@@ -121,7 +122,7 @@ class ViewJoint(Joint):
             (page.transcript, page.transcript),
             (page.first_run, page.first_run.nextInFocusChain()),
             (page.composer, page.composer.field),
-            (self.window.inspector, self.window.inspector.options.prompt),
+            (self.window.inspector, self.window.inspector.focus_target()),
         ]
         go_round(areas, self.window.focusWidget(), step)
 

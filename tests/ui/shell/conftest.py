@@ -4,7 +4,7 @@ import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from app.chat.events import (
     Event,
     Failed,
     Finished,
+    Inspect,
+    Inspected,
     Load,
     Loaded,
     Loading,
@@ -27,11 +29,30 @@ from app.chat.events import (
     Request,
 )
 from app.chat.loop import EngineLoop
-from app.chat.messages import ContextUse, ModelInfo, Options, Stats
+from app.chat.messages import Alternative, ContextUse, ModelInfo, Options, Stats, TokenView
 from app.paths import Folders
 
 PATIENCE_MS = 20_000
 DEFAULTS = Options(temperature=0.6, top_p=0.9, top_k=40, repetition_penalty=1.05)
+
+
+CHANCES = (0.97, 0.3, 0.8, 0.55, 0.1)  # of the tokens of a scripted answer, in turn
+
+
+def token_view(token_id: int, text: str, start: int = 0, *, is_thought: bool = False) -> TokenView:
+    """What is known of a scripted token: it stands third, another two are likelier."""
+    chance = CHANCES[token_id % len(CHANCES)]
+    others = [
+        Alternative(1000 + token_id, " other", 0.5),
+        Alternative(2000 + token_id, " end", 0.3),
+    ]
+    others[1] = replace(others[1], is_end=True)
+    ways = (
+        *others,
+        Alternative(token_id, text, chance),
+        Alternative(3000 + token_id, "\u0434", 0.01),
+    )
+    return TokenView(token_id, text, start, chance, 2, ways, is_thought)
 
 
 class Hold:
@@ -80,7 +101,9 @@ class FakeChatSession:
     scripts: deque[list[Step]] = field(default_factory=deque)
     before_reading: Hold | None = None  # holds between two chunks of the prompt
     while_loading: Hold | None = None
+    while_inspecting: Hold | None = None
     load_failure: str = ""
+    inspect_failure: str = ""
     requests: list[Request] = field(default_factory=list)
     live_options: list[Options] = field(default_factory=list)
     is_closed: bool = False
@@ -99,6 +122,8 @@ class FakeChatSession:
             return self._load(request, stop)
         if isinstance(request, Count):
             return self._count(request)
+        if isinstance(request, Inspect):
+            return self._inspect(request, stop)
         assert isinstance(request, Reply)
         return self._reply(request, stop)
 
@@ -132,6 +157,22 @@ class FakeChatSession:
         yield Counted(request.request_id, use)
         yield Finished(request.request_id)
 
+    def _inspect(self, request: Inspect, stop: Any) -> Iterator[Event]:
+        """A token's text is its number."""
+        number, total = request.request_id, len(request.token_ids)
+        yield Prefill(number, 0, total, 0)
+        if self.while_inspecting is not None:
+            self.while_inspecting.wait(stop)
+        if self.inspect_failure:
+            yield Failed(number, self.inspect_failure, "memory")
+            return
+        if stop.is_set():
+            yield Finished(number, "stopped")
+            return
+        views = tuple(token_view(token, f" {token}") for token in request.token_ids)
+        yield Inspected(number, views, 1.5)
+        yield Finished(number)
+
     def _reply(self, request: Reply, stop: Any) -> Iterator[Event]:
         number, written = request.request_id, 0
         prompt = sum(len(message.text.split()) for message in request.messages)
@@ -156,7 +197,11 @@ class FakeChatSession:
             else:
                 is_thought = isinstance(step, Thought)
                 text = step.text if isinstance(step, Thought) else step
-                yield Piece(number, text, is_thought, (written,))
+                stands = written < len(request.start)
+                token = request.start[written] if stands else written
+                watched = request.watches_tokens and not stands
+                views = (token_view(token, text, is_thought=is_thought),) if watched else ()
+                yield Piece(number, text, is_thought, (token,), views)
                 written += 1
         stats = Stats(prompt_tokens=prompt, new_tokens=written, tokens_per_second=10.0)
         yield Finished(number, "stopped" if stop.is_set() else "end", stats)
