@@ -37,6 +37,7 @@ from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
 from app.ui.joints.server import ServerJoint
+from app.ui.joints.tabs import TabsJoint
 from app.ui.joints.temporary import TemporaryJoint
 from app.ui.joints.tokens import TokensJoint
 from app.ui.joints.view import ViewJoint
@@ -100,6 +101,7 @@ class MainWindow(QMainWindow):
             PaletteJoint(self),
             AttachmentJoint(self),
             TokensJoint(self),
+            TabsJoint(self),
             self.server,
         )
 

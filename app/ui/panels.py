@@ -105,6 +105,14 @@ class Panels(QWidget):
     def width_of(self, side: Side) -> int:
         return self._widths[side]
 
+    def set_width(self, side: Side, width: int) -> None:
+        """As if it was dragged to it."""
+        if width != self._widths[side]:
+            self._widths[side] = width
+            if getattr(self._shown, side):
+                self._split()
+            self._place_over()
+
     # ---- what a person does
     def is_shown(self, side: Side) -> bool:
         return self._shown.shows(side)

@@ -8,12 +8,19 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QFontMetricsF, QPainter, QTextCharFormat, QTextLayout, QTextOption
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QPainter,
+    QTextCharFormat,
+    QTextLayout,
+    QTextLine,
+    QTextOption,
+)
 
 from app.chat.messages import TokenView
-from app.ui.document import x_of
 from app.ui.theme import SMALL, color, reading_font
 from app.ui.token_words import cut, step_of, units
 
@@ -93,17 +100,28 @@ class Line:
             start, stop = max(at, first), min(end, last)
             if end > last and at + blank >= last:  # its blank alone is in this line
                 break
-            ink = min(max(at + (blank if blank < end - at else 0), start), stop)
-            one, other = x_of(line, start), x_of(line, stop)
-            inner = x_of(line, ink) if ink > start else one
-            left, right = min(one, other), max(one, other)
-            found.append(Span(segment.token, left, right, inner if inner > left else left))
+            if stop > start:
+                found.append(_span(line, segment, start, stop, min(at + blank, stop)))
             at = end
         return found
 
     def draw(self, painter: QPainter) -> None:
         if self._layout is not None:
             self._layout.lineAt(self._number).draw(painter, QPointF(self.indent, self.top))
+
+
+def _span(line: QTextLine, segment: Segment, start: int, stop: int, ink: int) -> Span:
+    """From the edge of its first letter to that of its last one: they may run to the left."""
+    last = stop - 1
+    ends = (_edge(line, start), _edge(line, last, QTextLine.Edge.Trailing))
+    left, right = min(ends), max(ends)
+    is_blank = ink <= start or ink >= stop or ends[0] > ends[1]
+    return Span(segment.token, left, right, left if is_blank else _edge(line, ink))
+
+
+def _edge(line: QTextLine, place: int, edge: QTextLine.Edge = QTextLine.Edge.Leading) -> float:
+    found: Any = line.cursorToX(place, edge)  # PySide gives the place behind it as well
+    return float(found[0] if isinstance(found, tuple | list) else found)
 
 
 class TokenLines:

@@ -233,6 +233,11 @@ def say() -> type[Say]:
 
 
 @pytest.fixture
+def token() -> Callable[..., TokenView]:
+    return token_view
+
+
+@pytest.fixture
 def session() -> FakeChatSession:
     return FakeChatSession()
 
