@@ -21,6 +21,8 @@ from app.chat.splitter import CLOSE, OPEN
 from app.engine.errors import EngineError
 
 BETWEEN_TURNS = "\n\n"
+# The usual way to have no tools, and the one for templates that count on a list of them.
+NO_TOOLS: tuple[dict[str, str], ...] = ({}, {"tools": "[]"})
 PLAIN_STOPS = ("\nUser:",)
 
 
@@ -154,12 +156,13 @@ def _render(
     extra = {} if thinks is None else {"enable_thinking": thinks}
     marks = _unused_characters(template)
     first_error: Exception | None = None
-    for make_messages in _forms(turns):
+    for make_messages, tools in product(_forms(turns), NO_TOOLS):
         try:
             text = encoder.apply_chat_template(
                 json.dumps(make_messages(lambda index: f"{marks[0]}{index}{marks[1]}")),
                 add_generation_prompt=add_generation_prompt,
                 **extra,
+                **tools,
             )
         # A template is a foreign program: it may fail in any way, and another form may suit it.
         except Exception as error:

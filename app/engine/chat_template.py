@@ -5,6 +5,7 @@ cannot change them, and what it takes of the machine has bounds (template_bounds
 """
 
 import json
+import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -19,6 +20,13 @@ from app.engine.errors import EngineError
 from app.engine.template_bounds import BoundedSandbox, TooMuch, bounded
 
 _LONGEST_DATE_FORMAT = 100
+
+
+_FAILURES = (
+    jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError,
+    SyntaxError, RecursionError, MemoryError,
+)  # fmt: skip
+_TEMPLATES = ("<template>", "<unknown>")  # what jinja2 calls the file of a template from a text
 
 
 class _GenerationTag(Extension):
@@ -61,10 +69,17 @@ def render(
         raise EngineError(f"The model's chat template cannot be used: {error}.") from error
     except _TemplateRefusal as error:
         raise EngineError(f"The model's chat template refuses this: {error.message}") from error
-    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-        raise EngineError(f"The model's chat template failed: {error}") from error
-    except (AttributeError, SyntaxError, RecursionError, MemoryError) as error:
-        raise EngineError(f"The model's chat template failed: {error}") from error
+    except _FAILURES as error:
+        raise EngineError(f"The model's chat template failed{_place(error)}: {error}") from error
+
+
+def _place(error: BaseException) -> str:
+    """Where in the template, if it is known: the lines of jinja2's code are the template's."""
+    line = getattr(error, "lineno", None)
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename in _TEMPLATES:
+            line = frame.lineno
+    return f" in line {line}" if line else ""
 
 
 @lru_cache(maxsize=8)

@@ -76,6 +76,7 @@ class ByteTokenizer:
         return render(
             template_str or self.chat_template or "",
             json.loads(messages),
+            tools=json.loads(tools) if tools else None,
             bos_token="<s>",
             eos_token="</s>",
             add_generation_prompt=add_generation_prompt,
