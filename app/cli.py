@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from app import logs, settings
 from app.chat import conversations
@@ -36,7 +36,7 @@ from app.chat.events import (
 from app.chat.loop import EngineLoop
 from app.chat.messages import Message, ModelInfo, Options, Stats
 from app.chat.session import ChatSession
-from app.convert import folder_name
+from app.convert import Precision, folder_name
 from app.library.errors import LibraryError
 from app.library.models import STARTER_NAME, ModelFolder, import_model, inspect, list_models
 from app.paths import Folders
@@ -161,9 +161,9 @@ def _parser() -> argparse.ArgumentParser:
     imports.add_argument("file", type=Path, metavar="FILE", help="a GGUF file or a model folder")
     imports.add_argument(
         "--precision",
-        choices=("int8", "fp32"),
-        default="int8",
-        help="int8: small and fast (default); fp32: exact",
+        choices=get_args(Precision),
+        default="stored",
+        help="stored: the file's own weights (default); int8: 8 bits; int4: smallest; fp32: exact",
     )
     imports.add_argument("--name", default="", help="what to call it")
     imports.set_defaults(run=_import)

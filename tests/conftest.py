@@ -54,6 +54,12 @@ def starter_int8(starter_gguf: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def starter_stored(starter_gguf: Path) -> Path:
+    """The starter model as the app imports it: the file's own blocks."""
+    return _converted(starter_gguf, "stored")
+
+
+@pytest.fixture(scope="session")
 def starter_fp32(starter_gguf: Path) -> Path:
     """The starter model as a model folder with exact weights."""
     return _converted(starter_gguf, "fp32")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from app.convert import tokenizer
 from app.convert import vocabulary as vocabularies
@@ -12,18 +12,19 @@ from app.convert.drawing import DATA_FILE, Drawing
 from app.convert.errors import ConvertError, writing_to
 from app.convert.families import FAMILIES, Reader
 from app.convert.folder import new_folder, require_space
+from app.convert.forms import Precision
 from app.convert.genai_config import genai_config
 from app.convert.gguf_file import GgufFile
 from app.convert.graph import draw
 from app.convert.progress import Progress
-from app.convert.weights import write
+from app.convert.weights import Loss, write
 
-Precision = Literal["int8", "fp32"]
+FACTS_FILE = "import.json"
 SMALL_FILES_BYTES = 32_000_000  # graph, tokenizer and room to breathe, for the disk check
 
 
 def import_gguf(
-    source: Path, destination: Path, *, precision: Precision = "int8"
+    source: Path, destination: Path, *, precision: Precision = "stored"
 ) -> Iterator[Progress]:
     """Yields Progress by source bytes; closing it cancels and leaves nothing behind."""
     text = f"Converting {source.name}"
@@ -32,13 +33,14 @@ def import_gguf(
         decoder = _decoder(file)
         vocabulary = vocabularies.read(file.metadata, source.name, decoder.vocabulary_size)
         words = tokenizer.tokenizer_json(vocabulary, source.name)
-        model, drawing = draw(decoder, in_blocks=precision == "int8")
+        model, drawing = draw(decoder, precision)
         require_space(destination.parent, drawing.layout.size_bytes + SMALL_FILES_BYTES)
         total = sum(stored.matrix.source_bytes for stored in drawing.stored)
         done = 0
         with new_folder(destination) as folder:
             yield Progress(0, total, text)
-            for size in _write_data(folder / DATA_FILE, file, drawing):
+            loss = Loss()
+            for size in _write_data(folder / DATA_FILE, file, drawing, loss):
                 done += size
                 yield Progress(done, total, text)
             with writing_to(destination):
@@ -50,6 +52,7 @@ def import_gguf(
                 )
                 config = genai_config(decoder, vocabulary, file.metadata)
                 _write_json(folder / "genai_config.json", config)
+                _write_json(folder / FACTS_FILE, _facts(file, drawing, precision, loss))
     yield Progress(total, total, text)
 
 
@@ -69,14 +72,34 @@ def _decoder(file: GgufFile) -> Decoder:
     return Reader(file, FAMILIES[family]).decoder()
 
 
-def _write_data(path: Path, source: GgufFile, drawing: Drawing) -> Iterator[int]:
+def _facts(
+    source: GgufFile, drawing: Drawing, precision: Precision, loss: Loss
+) -> dict[str, Any]:
+    """Where the folder comes from; `rounding_error` is that of Loss."""
+    sizes: dict[str, int] = {}
+    for stored in drawing.stored:
+        for part in stored.matrix.parts:
+            name = part.tensor.type.name
+            sizes[name] = sizes.get(name, 0) + part.tensor.size_bytes
+    return {
+        "source": source.path.name,
+        "source_bytes": source.path.stat().st_size,
+        "source_types": dict(sorted(sizes.items(), key=lambda item: -item[1])),
+        "precision": precision,
+        "rounding_error": loss.relative,
+    }
+
+
+def _write_data(
+    path: Path, source: GgufFile, drawing: Drawing, loss: Loss
+) -> Iterator[int]:
     with writing_to(path), path.open("wb") as file:
         file.truncate(drawing.layout.size_bytes)
         for place, values in drawing.constants:
             file.seek(place.offset)
             file.write(values.data)
         for stored in drawing.stored:
-            yield from write(file, source, stored)
+            yield from write(file, source, stored, loss)
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -12,15 +12,16 @@ from onnx import TensorProto, helper
 
 from app.convert.decoder import Decoder, Layer, Linear, Norm, Rotation, Vector
 from app.convert.drawing import MICROSOFT, Drawing
+from app.convert.forms import Precision
 from app.convert.weights import Stored
 
 
-def draw(decoder: Decoder, *, in_blocks: bool) -> tuple[onnx.ModelProto, Drawing]:
-    d = Drawing(in_blocks)
+def draw(decoder: Decoder, precision: Precision) -> tuple[onnx.ModelProto, Drawing]:
+    d = Drawing(precision)
     _lengths(d)
     tables = [_rotation(d, decoder, i) for i in range(len(decoder.rotations))]
     embedding = d.matrix(Linear(decoder.embedding))
-    residual = d.scaled(d.embedding(embedding), decoder.embedding_scale, "/model/embed_tokens")
+    residual = d.scaled(d.embedding(embedding[0]), decoder.embedding_scale, "/model/embed_tokens")
     hidden = _norm(d, residual, decoder.layers[0].attention_norm, "/model/layers.0/input_norm",
                    decoder.norm_epsilon)  # fmt: skip
     for i, layer in enumerate(decoder.layers):
@@ -224,7 +225,7 @@ def _heads_norm(
 # ---- ends
 
 
-def _logits(d: Drawing, decoder: Decoder, hidden: str, output: Stored) -> None:
+def _logits(d: Drawing, decoder: Decoder, hidden: str, output: list[Stored]) -> None:
     scale, cap = decoder.logits_scale, decoder.logits_cap
     if scale != 1:
         hidden = d.scaled(hidden, scale, "/lm_head/scale")

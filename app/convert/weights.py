@@ -1,30 +1,24 @@
 """Weights on their way from a GGUF file into model.onnx.data, a few rows at a time.
 
-A Matrix says which source rows it is made of; a form (8-bit blocks or float32) says which arrays
-it becomes. Places in the data file are known before the first byte is read, so nothing larger
-than STEP_VALUES is ever held. Knows nothing of graphs.
+A Matrix says which source rows it is made of; a form says which arrays it becomes. Places in the
+data file are known before the first byte is read, so nothing larger than STEP_VALUES is ever held.
+Knows nothing of graphs.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import BinaryIO
 
 import numpy as np
-from gguf.constants import GGMLQuantizationType
 from numpy.typing import NDArray
 
 from app.convert.errors import ConvertError
+from app.convert.forms import FLOAT32, Form, Precision, form_of, held, is_exact, restored
 from app.convert.gguf_file import GgufFile, Tensor, decoded
 
-BLOCK = 32
 STEP_VALUES = 1 << 21
 ALIGNMENT = 4096  # a page: onnxruntime maps the file instead of reading it
-# Formats whose blocks of 32 are scale * integer with the scale in front: kept as they are.
-EXACT_TYPES = frozenset(
-    {GGMLQuantizationType.Q4_0, GGMLQuantizationType.Q5_0, GGMLQuantizationType.Q8_0}
-)
-# Formats whose blocks of 32 are d * q + m with float16 d and m in front: {type: largest q}.
-STEPPED_TYPES = {GGMLQuantizationType.Q4_1: 15, GGMLQuantizationType.Q5_1: 31}
 
 
 @dataclass(frozen=True)
@@ -86,25 +80,64 @@ class Layout:
 
 @dataclass(frozen=True)
 class Stored:
-    """A matrix and its places: quants and scales in 8-bit form, values alone in float32 form."""
+    """A matrix and its places: float32 values alone, or quants with numbers for each block."""
 
     matrix: Matrix
+    form: Form
     values: Place
-    scales: Place | None
+    scales: Place | None = None
+    corrections: Place | None = None
 
 
-def store(layout: Layout, matrix: Matrix, *, in_blocks: bool) -> Stored:
-    n, k = matrix.n, matrix.k
-    if in_blocks and k % BLOCK == 0:
-        return Stored(
-            matrix,
-            layout.place(f"{matrix.name}.weight_q8", np.uint8, (n, k)),
-            layout.place(f"{matrix.name}.scales", np.float32, (n, k // BLOCK)),
-        )
-    return Stored(matrix, layout.place(f"{matrix.name}.weight", np.float32, (n, k)), None)
+@dataclass
+class Loss:
+    """How far the values that had to be rounded are from the file's, so far."""
+
+    error: float = 0.0  # sums of squares
+    values: float = 0.0
+
+    @property
+    def relative(self) -> float:
+        """Root mean square of the error beside that of the values; 0 where all is exact."""
+        return float((self.error / self.values) ** 0.5) if self.values else 0.0
+
+    def add(self, found: NDArray[np.float32], due: NDArray[np.float32]) -> None:
+        self.error += float(np.square(found - due, dtype=np.float64).sum())
+        self.values += float(np.square(due, dtype=np.float64).sum())
 
 
-def write(file: BinaryIO, source: GgufFile, stored: Stored) -> Iterator[int]:
+def store(layout: Layout, matrix: Matrix, precision: Precision) -> list[Stored]:
+    """One for each run of parts of the same form: files mix formats within what is packed here."""
+
+    def form(part: Part) -> Form:
+        return form_of(part.tensor.type, matrix.k, precision)
+
+    runs = [(form, tuple(parts)) for form, parts in groupby(matrix.parts, form)]
+    names = [matrix.name] if len(runs) == 1 else [f"{matrix.name}.{i}" for i in range(len(runs))]
+    return [
+        _placed(layout, Matrix(name, parts), form)
+        for name, (form, parts) in zip(names, runs, strict=True)
+    ]
+
+
+def _placed(layout: Layout, matrix: Matrix, form: Form) -> Stored:
+    n, k, name = matrix.n, matrix.k, matrix.name
+    if form == FLOAT32:
+        return Stored(matrix, form, layout.place(f"{name}.weight", np.float32, (n, k)))
+
+    def per_block(kind: str) -> Place:
+        return layout.place(f"{name}.{kind}", np.float32, (n, k // form.block))
+
+    return Stored(
+        matrix,
+        form,
+        layout.place(f"{name}.weight_q{form.bits}", np.uint8, (n, k * form.bits // 8)),
+        per_block("scales"),
+        per_block("corrections") if form.has_corrections else None,
+    )
+
+
+def write(file: BinaryIO, source: GgufFile, stored: Stored, loss: Loss) -> Iterator[int]:
     """Writes one matrix; yields how many source bytes each step took."""
     at = 0
     for part in stored.matrix.parts:
@@ -114,71 +147,36 @@ def write(file: BinaryIO, source: GgufFile, stored: Stored) -> Iterator[int]:
             if stored.scales is None:
                 _put(file, stored.values, at, decoded(blocks, part.tensor.type))
             else:
-                with np.errstate(invalid="ignore", over="ignore"):
-                    quants, scales = eight_bit(blocks, part.tensor.type)
-                if not np.isfinite(scales).all():
-                    raise ConvertError(
-                        f"“{source.path.name}” is damaged: “{part.tensor.name}” holds values that "
-                        "are no numbers. Get the file again."
-                    )
-                _put(file, stored.values, at, quants)
-                _put(file, stored.scales, at, scales)
+                _put_held(file, source, stored, stored.scales, part.tensor, at, blocks, loss)
             at += len(blocks)
             yield blocks.nbytes
+
+
+def _put_held(
+    file: BinaryIO, source: GgufFile, stored: Stored, scales: Place, tensor: Tensor, at: int,
+    blocks: NDArray[np.uint8], loss: Loss,
+) -> None:  # fmt: skip
+    with np.errstate(invalid="ignore", over="ignore"):
+        rows = held(blocks, tensor.type, stored.form)
+    corrections = rows.scales if rows.corrections is None else rows.corrections
+    if not np.isfinite(rows.scales).all() or not np.isfinite(corrections).all():
+        raise ConvertError(
+            f"“{source.path.name}” is damaged: “{tensor.name}” holds values that "
+            "are no numbers. Get the file again."
+        )
+    quants = rows.quants
+    if stored.form.bits == 4:  # the first of two in the low half of a byte
+        quants = quants[:, 0::2] | quants[:, 1::2] * np.uint8(16)
+    _put(file, stored.values, at, quants)
+    _put(file, scales, at, rows.scales)
+    if stored.corrections is not None and rows.corrections is not None:
+        _put(file, stored.corrections, at, rows.corrections)
+    if is_exact(tensor.type, stored.form):
+        return
+    loss.add(restored(rows, stored.form), decoded(blocks, tensor.type))
 
 
 def _put(file: BinaryIO, place: Place, row: int, values: NDArray[np.generic]) -> None:
     row_bytes = place.size_bytes // place.shape[0]
     file.seek(place.offset + row * row_bytes)
     file.write(np.ascontiguousarray(values, place.dtype).data)
-
-
-def eight_bit(
-    blocks: NDArray[np.uint8], type: GGMLQuantizationType
-) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Rows as 8-bit blocks around 128: quants (rows, K/32 * 32) and scales (rows, K/32)."""
-    values = decoded(blocks, type)
-    values = values.reshape(len(values), -1, BLOCK)
-    if type in EXACT_TYPES:
-        scales = _halves(blocks, values.shape[1])[..., 0]
-    elif type in STEPPED_TYPES:
-        halves = _halves(blocks, values.shape[1])
-        scales = _fitting_scales(values, halves, STEPPED_TYPES[type])
-    else:
-        scales = np.abs(values).max(axis=-1) / np.float32(127)
-    safe = np.where(scales == 0, np.float32(1), scales)[..., None]
-    quants = np.clip(np.rint(values / safe), -128, 127) + np.float32(128)
-    return quants.astype(np.uint8).reshape(len(values), -1), scales
-
-
-def _halves(blocks: NDArray[np.uint8], count: int) -> NDArray[np.float32]:
-    """The first two float16 numbers of each of `count` blocks in a row: (rows, count, 2)."""
-    heads = blocks.reshape(len(blocks), count, -1)[..., :4]
-    return np.ascontiguousarray(heads).view("<f2").astype(np.float32)
-
-
-def _fitting_scales(
-    values: NDArray[np.float32], halves: NDArray[np.float32], top: int
-) -> NDArray[np.float32]:
-    """Scales for blocks of d * q + m, q = 0..top, that hold the values almost exactly.
-
-    With a scale of d / n every step of q is a whole number of steps of ours, and only m is
-    rounded, to round(n * m / d). Of the n that fit into eight bits the one that rounds m least is
-    taken: the error is less than half of plain rounding's (tests/convert measures it). An integer
-    zero point beside a 4-bit q has n = 1: a perplexity of 74 instead of 63 on the starter model.
-    """
-    step, minimum = halves[..., 0], halves[..., 1]
-    plain = np.abs(values).max(axis=-1) / np.float32(127)
-    has_step = step != 0
-    ratio = np.divide(minimum, step, out=np.zeros_like(step), where=has_step)
-    best_error = np.full_like(step, np.inf)
-    best = np.ones_like(step)
-    for n in range(1, 255 // top + 1):
-        low = np.rint(ratio * n)
-        error = np.abs(ratio * n - low) / n
-        better = (low >= -128) & (low + n * top <= 127) & (error < best_error)
-        best_error = np.where(better, error, best_error)
-        best = np.where(better, n, best)
-    # Plain rounding has a root mean square error of scale / sqrt(12), as the rounding of m has.
-    fits = has_step & (best_error * np.abs(step) < plain * 12**-0.5)
-    return np.where(fits, step / best, plain)

@@ -77,7 +77,7 @@ def inspect(path: Path) -> ModelFolder:
 
 
 def import_model(
-    source: Path, models: Path, *, precision: Precision = "int8"
+    source: Path, models: Path, *, precision: Precision = "stored"
 ) -> Generator[Progress, None, Path]:
     """Brings a GGUF file or a model folder into the library; the value is the new folder's path.
 
@@ -87,7 +87,7 @@ def import_model(
     try:
         if source.is_dir() or source.suffix == ".onnx":
             return (yield from _copy(source, models))
-        name = gguf_name(source) + ("" if precision == "int8" else f"-{precision}")
+        name = gguf_name(source) + ("" if precision == "stored" else f"-{precision}")
         destination = _free(models, name)
         yield from import_gguf(source, destination, precision=precision)
         return destination

@@ -144,7 +144,7 @@ class ModelController(QObject):
         if self._job is not None:
             self.notice_raised.emit(notices.import_busy())
             return
-        self._job = Job(lambda: import_model(source, self._models, precision="int8"), self)
+        self._job = Job(lambda: import_model(source, self._models), self)
         self._job.progress.connect(self._on_progress)
         self._job.done.connect(self._on_imported)
         self._job.failed.connect(self._on_import_failed)

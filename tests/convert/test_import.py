@@ -21,7 +21,8 @@ from app.convert import ConvertError, Progress, folder, gguf_file, import_gguf
 
 IDS = [5, 77, 260, 3, 3, 141, 265, 90, 1, 200, 33]
 FILES = {
-    "genai_config.json", "model.onnx", "model.onnx.data", "tokenizer.json", "tokenizer_config.json",
+    "genai_config.json", "import.json", "model.onnx", "model.onnx.data", "tokenizer.json",
+    "tokenizer_config.json",
 }  # fmt: skip
 Make = Callable[..., Path]
 Logits = Callable[..., np.ndarray]
@@ -56,7 +57,7 @@ def test_every_simple_source_type(
 ) -> None:
     source = make_gguf(tmp_path / "tiny.gguf", type=type)
     expected = reference_logits(source, IDS)
-    for precision, bound in (("fp32", 1e-5), ("int8", 0.02)):
+    for precision, bound in (("fp32", 1e-5), ("stored", 0.02), ("int8", 0.02), ("int4", 0.3)):
         run(source, tmp_path / precision, precision)
         error = relative_error(folder_logits(tmp_path / precision, IDS), expected)
         assert error < bound, precision
@@ -83,6 +84,10 @@ def test_types_that_llama_cpp_writes(
     peer.close()
     assert relative_error(found, theirs) < 0.02  # llama.cpp rounds the activations to 8 bits
     assert relative_error(folder_logits(tmp_path / "int8", IDS), theirs) < 0.03
+    run(source, tmp_path / "stored", "stored")
+    facts = json.loads((tmp_path / "stored" / "import.json").read_text("utf-8"))
+    assert facts["rounding_error"] == 0
+    assert relative_error(folder_logits(tmp_path / "stored", IDS), found) < 0.02
 
 
 def test_rotation_factors_and_linear_scaling(

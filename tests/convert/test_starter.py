@@ -29,13 +29,13 @@ def perplexity(logits_of: Callable[[list[int]], np.ndarray], ids: list[int]) -> 
 @pytest.mark.peer
 @pytest.mark.starter
 def test_perplexity_is_at_most_half_a_percent_above_llama_cpp(
-    starter_int8: Path, starter_llama: Any, data_folder: Path,
+    starter_stored: Path, starter_llama: Any, data_folder: Path,
     open_session: Callable[[Path], Any], folder_logits: Callable[..., np.ndarray],
 ) -> None:  # fmt: skip
     text = (data_folder / "prose.txt").read_text("utf-8")
-    ids = Tokenizer.from_file(str(starter_int8 / "tokenizer.json")).encode(text).ids
-    session = open_session(starter_int8)
-    ours, count = perplexity(lambda window: folder_logits(starter_int8, window, session), ids)
+    ids = Tokenizer.from_file(str(starter_stored / "tokenizer.json")).encode(text).ids
+    session = open_session(starter_stored)
+    ours, count = perplexity(lambda window: folder_logits(starter_stored, window, session), ids)
     theirs, _ = perplexity(starter_llama.logits, ids)
     print(f"perplexity over {count} tokens: {ours:.3f}, llama.cpp {theirs:.3f}")
     assert count >= 10_000
@@ -55,14 +55,17 @@ def test_fp32_is_exact(
 
 @pytest.mark.peer
 @pytest.mark.starter
-def test_int8_is_as_near_to_the_exact_model_as_llama_cpp_is(
-    starter_fp32: Path, starter_int8: Path, starter_llama: Any, data_folder: Path,
+@pytest.mark.parametrize("precision", ["stored", "int8"])
+def test_blocks_are_as_near_to_the_exact_model_as_llama_cpp_is(
+    precision: str, request: pytest.FixtureRequest,
+    starter_fp32: Path, starter_llama: Any, data_folder: Path,
     folder_logits: Callable[..., np.ndarray],
 ) -> None:  # fmt: skip
+    folder = request.getfixturevalue(f"starter_{precision}")
     text = (data_folder / "prose.txt").read_text("utf-8")[:1200]
-    ids = Tokenizer.from_file(str(starter_int8 / "tokenizer.json")).encode(text).ids
+    ids = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text).ids
     exact = folder_logits(starter_fp32, ids)
-    ours = divergence(exact, folder_logits(starter_int8, ids))
+    ours = divergence(exact, folder_logits(folder, ids))
     theirs = divergence(exact, starter_llama.logits(ids))
     print(f"divergence from the exact model: ours {ours:.5f}, llama.cpp {theirs:.5f}")
     assert ours < 1.5 * theirs
@@ -81,12 +84,12 @@ def divergence(exact: np.ndarray, other: np.ndarray) -> float:
 
 @pytest.mark.peer
 @pytest.mark.starter
-@pytest.mark.parametrize(("precision", "count"), [("int8", 1), ("fp32", 16)])
+@pytest.mark.parametrize(("precision", "count"), [("stored", 1), ("fp32", 16)])
 def test_the_peer_writes_the_same_with_the_folder(
     precision: str, count: int, request: pytest.FixtureRequest,
     open_session: Callable[[Path], Any], folder_logits: Callable[..., np.ndarray],
 ) -> None:  # fmt: skip
-    """With int8 only the first: its kernels round differently for one row and for many."""
+    """With blocks only the first: their kernels round differently for one row and for many."""
     og = pytest.importorskip("onnxruntime_genai", reason="the peer is missing")
     folder = request.getfixturevalue(f"starter_{precision}")
     model = og.Model(str(folder))

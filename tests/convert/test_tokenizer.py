@@ -41,8 +41,8 @@ EACH_WAY = sorted(
 
 
 @pytest.fixture(scope="module")
-def starter_tokenizer(starter_int8: Path) -> Tokenizer:
-    return Tokenizer.from_file(str(starter_int8 / "tokenizer.json"))
+def starter_tokenizer(starter_stored: Path) -> Tokenizer:
+    return Tokenizer.from_file(str(starter_stored / "tokenizer.json"))
 
 
 def differing(ours: Tokenizer, theirs: Any, texts: list[str]) -> list[tuple[str, Any, Any]]:
@@ -79,11 +79,11 @@ def test_the_starter_on_adversarial_texts(starter_tokenizer: Tokenizer, starter_
 @pytest.mark.peer
 @pytest.mark.starter
 def test_the_starter_on_a_chat(
-    starter_tokenizer: Tokenizer, starter_llama: Any, starter_int8: Path
+    starter_tokenizer: Tokenizer, starter_llama: Any, starter_stored: Path
 ) -> None:
     import jinja2
 
-    config = json.loads((starter_int8 / "tokenizer_config.json").read_text("utf-8"))
+    config = json.loads((starter_stored / "tokenizer_config.json").read_text("utf-8"))
     messages = [
         {"role": "user", "content": "What is 12 * 12?"},
         {"role": "assistant", "content": "144.\n"},
@@ -99,9 +99,9 @@ def test_the_starter_on_a_chat(
 @pytest.mark.peer
 @pytest.mark.starter
 def test_every_end_of_the_starter_is_an_end_in_llama_cpp(
-    starter_llama: Any, starter_int8: Path
+    starter_llama: Any, starter_stored: Path
 ) -> None:
-    config = json.loads((starter_int8 / "genai_config.json").read_text("utf-8"))
+    config = json.loads((starter_stored / "genai_config.json").read_text("utf-8"))
     assert config["model"]["eos_token_id"] == [2, 0]
     assert set(config["model"]["eos_token_id"]) <= starter_llama.ends()
 
