@@ -113,14 +113,25 @@ def test_each_way_to_cut_text(
     tmp_path: Path, make_gguf: Callable[..., Path], llama_cpp: ModuleType, starter_gguf: Path,
     data_folder: Path, kind: str,
 ) -> None:  # fmt: skip
-    """The starter's many words under another way to cut: a wrong cut shows in the ids."""
+    """The starter's first words, and numbers, under another way to cut: it shows in the ids."""
     with GgufFile(starter_gguf) as file:
-        known = {k: file.metadata[f"tokenizer.ggml.{k}"] for k in ("tokens", "merges")}
-        kinds = list(map(int, file.metadata["tokenizer.ggml.token_type"]))
-    words = (known["tokens"], kinds, known["merges"])
+        tokens, merges, kinds = (
+            list(file.metadata[f"tokenizer.ggml.{key}"])
+            for key in ("tokens", "merges", "token_type")
+        )
+    left_out = len(tokens) - 6000
+    pairs = [(f"{n:02}"[0], f"{n:02}"[1]) for n in range(100)]
+    triples = [(f"{n:03}"[:2], f"{n:03}"[2]) for n in range(1000)]
+    quads = [(f"{n:03}", "5") for n in range(1000)]
+    numbers = [*pairs, *triples, *quads]
+    words = (
+        tokens[:-left_out] + ["".join(parts) for parts in numbers],
+        [*map(int, kinds[:-left_out]), *[1] * len(numbers)],
+        merges[:-left_out] + [" ".join(parts) for parts in numbers],
+    )
     source = make_gguf(tmp_path / "tiny.gguf", type="Q4_0", vocabulary=kind, words=words, layers=1)
     with GgufFile(source) as file:
-        vocabulary = read(file.metadata, source.name, len(known["tokens"]))
+        vocabulary = read(file.metadata, source.name, len(words[0]))
     ours = Tokenizer.from_str(json.dumps(tokenizer_json(vocabulary, source.name)))
     theirs = llama_cpp.LlamaCpp(source, context=32)
     prose = (data_folder / "prose.txt").read_text("utf-8").split("\n")
