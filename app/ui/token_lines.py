@@ -1,16 +1,18 @@
 """Tokens as lines of text: where each of them stands, at a width.
 
 Grows at the end without touching what stands: a line can only change while it is the last one of a
-paragraph, so only that one is laid out anew. Knows no widget.
+paragraph, so only that one is laid out anew; where letters run to the left, the paragraph. Knows no
+widget.
 """
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QFontMetricsF,
     QPainter,
@@ -93,7 +95,13 @@ class Line:
         line = self._layout.lineAt(self._number)
         first, at = line.textStart(), self._offset
         last = first + line.textLength()
-        found = []
+        text = cut(self._layout.text(), first, last)
+        right_to_left = Qt.LayoutDirection.RightToLeft
+        is_mixed = (
+            self._layout.textOption().textDirection() == right_to_left or _has_right_to_left(text)
+        )
+        letters_end = first + units(text.rstrip(" "))
+        found: list[Span] = []
         for segment in self.segments:
             end = at + units(segment.text)
             blank = units(segment.text) - units(segment.text.lstrip(" "))
@@ -101,7 +109,15 @@ class Line:
             if end > last and at + blank >= last:  # its blank alone is in this line
                 break
             if stop > start:
-                found.append(_span(line, segment, start, stop, min(at + blank, stop)))
+                ink = min(at + blank, stop)
+                if is_mixed and start >= letters_end:
+                    edge = _edge(line, last)  # blanks at the end of it have no place of their own
+                    found.append(Span(segment.token, edge, edge, edge))
+                elif is_mixed:
+                    stop = min(stop, letters_end)
+                    found += _pieces(line, segment, ink if start < ink < stop else start, stop)
+                else:
+                    found.append(_span(line, segment, start, stop, ink))
             at = end
         return found
 
@@ -111,17 +127,48 @@ class Line:
 
 
 def _span(line: QTextLine, segment: Segment, start: int, stop: int, ink: int) -> Span:
-    """From the edge of its first letter to that of its last one: they may run to the left."""
-    last = stop - 1
-    ends = (_edge(line, start), _edge(line, last, QTextLine.Edge.Trailing))
-    left, right = min(ends), max(ends)
-    is_blank = ink <= start or ink >= stop or ends[0] > ends[1]
-    return Span(segment.token, left, right, left if is_blank else _edge(line, ink))
+    """Of letters that all run to the right: up to where the next one begins."""
+    left = _edge(line, start)
+    is_blank = ink <= start or ink >= stop
+    return Span(segment.token, left, _edge(line, stop), left if is_blank else _edge(line, ink))
 
 
-def _edge(line: QTextLine, place: int, edge: QTextLine.Edge = QTextLine.Edge.Leading) -> float:
-    found: Any = line.cursorToX(place, edge)  # PySide gives the place behind it as well
+def _pieces(line: QTextLine, segment: Segment, start: int, stop: int) -> list[Span]:
+    """Where letters run both ways, those of a token may stand apart: a span for each piece.
+
+    Asked of the glyphs: a cursor between two directions has more than one place.
+    """
+    boxes = [run.boundingRect() for run in line.glyphRuns(start, stop - start)]
+    pieces: list[list[float]] = []
+    for left, right in sorted((box.left(), box.right()) for box in boxes):
+        if pieces and left <= pieces[-1][1] + 0.5:
+            pieces[-1][1] = max(pieces[-1][1], right)
+        else:
+            pieces.append([left, right])
+    return [Span(segment.token, left, right, left) for left, right in pieces]
+
+
+def _edge(line: QTextLine, place: int) -> float:
+    found: Any = line.cursorToX(place)  # PySide gives the place behind it as well
     return float(found[0] if isinstance(found, tuple | list) else found)
+
+
+def _direction(text: str) -> Qt.LayoutDirection | None:
+    """Of the first letter that has one."""
+    for letter in text:
+        kind = unicodedata.bidirectional(letter)
+        if kind in ("R", "AL"):
+            return Qt.LayoutDirection.RightToLeft
+        if kind == "L":
+            return Qt.LayoutDirection.LeftToRight
+    return None
+
+
+def _has_right_to_left(text: str) -> bool:
+    return not text.isascii() and any(
+        unicodedata.bidirectional(letter) in ("R", "AL", "AN", "RLE", "RLO", "RLI")
+        for letter in text
+    )
 
 
 class TokenLines:
@@ -135,6 +182,7 @@ class TokenLines:
         self._open: list[Segment] = []  # of the paragraph, from the beginning of its last line
         self._part: bool | None = None  # whether the last token is a thought
         self._gap = 0.0  # above the open text, where it begins a paragraph
+        self._has_direction = False
         self._use_fonts()
 
     def _use_fonts(self) -> None:
@@ -159,6 +207,8 @@ class TokenLines:
         self._tokens = []
         self.lines, self._tops, self._line_of = [], [], []
         self._settled, self._open, self._part, self._gap = 0, [], None, 0.0
+        self._has_direction = False
+        self._option.setTextDirection(Qt.LayoutDirection.LeftToRight)
         self.append(tokens)
 
     def lay_out(self, width: float) -> None:
@@ -174,6 +224,9 @@ class TokenLines:
     def append(self, tokens: Sequence[TokenView]) -> float:
         """The height from which something changed."""
         changed = self._top_of_open()
+        if self._find_direction(tokens) and self._tokens:
+            self.set_tokens([*self._tokens, *tokens])
+            return 0.0
         for token in tokens:
             index = len(self._tokens)
             self._tokens.append(token)
@@ -182,6 +235,20 @@ class TokenLines:
             self._take(index, token)
         self._lay_out_open(is_last=False)
         return changed
+
+    def _find_direction(self, tokens: Sequence[TokenView]) -> bool:
+        """The first letter that has one gives it to the whole answer. True: it is right to left."""
+        if self._has_direction:
+            return False
+        found = next((way for token in tokens if (way := _direction(token.text))), None)
+        if found is None:
+            return False
+        self._has_direction = True
+        self._option.setTextDirection(found)
+        return found == Qt.LayoutDirection.RightToLeft
+
+    def _is_right_to_left(self) -> bool:
+        return self._option.textDirection() == Qt.LayoutDirection.RightToLeft
 
     def _begin_part(self, is_thought: bool) -> None:
         """A chat with thoughts has a heading above them and above the answer."""
@@ -222,12 +289,13 @@ class TokenLines:
         if not segments:
             return
         layout = self._laid_out(segments)
+        runs_both_ways = _has_right_to_left(layout.text()) or self._is_right_to_left()
         top = self.height + (self._gap if self.lines and not self.lines[-1].heading else 0.0)
         count, place, at = layout.lineCount(), 0, 0  # `at`: where segments[place] begins
         for number in range(count):
             line = layout.lineAt(number)
             last = line.textStart() + line.textLength()
-            if number == count - 1 and not is_last:
+            if number == count - 1 and not is_last and not runs_both_ways:
                 self._open = _rest(segments[place:], line.textStart() - at)
             here, begin = [], at
             while place < len(segments) and at < last:
@@ -247,6 +315,9 @@ class TokenLines:
                     offset=begin,
                 )
             )
+        if runs_both_ways and not is_last:  # each line depends on letters before and behind it
+            self._open = segments
+            return
         self._settled = len(self.lines) - (0 if is_last else 1)
         if is_last or count > 1:
             self._gap = 0.0
@@ -313,7 +384,7 @@ class TokenLines:
         return min(spans, key=distance).token
 
     def rects(self, token: int) -> list[QRectF]:
-        """One for each line that it stands in, around its letters."""
+        """One for each piece of it in each line that it stands in, around its letters."""
         found = []
         if token < len(self._line_of):
             for line in self.lines[self._line_of[token] :]:

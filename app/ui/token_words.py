@@ -103,9 +103,9 @@ def units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def cut(text: str, start: int) -> str:
-    """What follows the first `start` units."""
+def cut(text: str, start: int, end: int | None = None) -> str:
+    """From one place to another, as Qt counts them."""
     if text.isascii():
-        return text[start:]
+        return text[start:end]
     data = text.encode("utf-16-le", "surrogatepass")
-    return data[2 * start :].decode("utf-16-le", "surrogatepass")
+    return data[2 * start : None if end is None else 2 * end].decode("utf-16-le", "surrogatepass")
