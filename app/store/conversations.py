@@ -37,6 +37,14 @@ class Conversations(Places):
     def _all(self, statement: str) -> list[ConversationRecord]:
         return [conversation_of(row) for file in self._files() for row in file.read(statement)]
 
+    def newest_conversation(self) -> ConversationRecord | None:
+        """The one used last, of those on the disk."""
+        rows = self._disk.read(
+            "SELECT * FROM conversation WHERE deleted_at IS NULL"
+            " ORDER BY updated_at DESC, id DESC LIMIT 1"
+        )
+        return conversation_of(rows[0]) if rows else None
+
     def listed_chats(self) -> list[ListedChat]:
         """What a list shows of all that are not deleted, in no order; temporary ones too."""
         return [listed_of(row) for file in self._files() for row in file.read(_LISTED)]

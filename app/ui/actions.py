@@ -33,6 +33,11 @@ ENTRIES = (
     Entry("rename", CHAT, "&Rename", ("F2",)),
     Entry("delete", CHAT, "&Delete", ("Ctrl+Shift+Backspace",)),
     Entry("undo", CHAT, "&Undo delete", ("Ctrl+Z",)),
+    Entry("pin", CHAT, "&Pin, or unpin", ("Ctrl+Shift+P",), begins_group=True),
+    Entry("move_to", CHAT, "&Move to a folder…", ("Ctrl+Shift+V",)),
+    Entry("new_folder", CHAT, "New &folder", ("Ctrl+Shift+N",)),
+    Entry("previous_chat", CHAT, "Pre&vious chat", ("Ctrl+PgUp", "Ctrl+Shift+Tab")),
+    Entry("next_chat", CHAT, "Ne&xt chat", ("Ctrl+PgDown", "Ctrl+Tab")),
     Entry("bin", CHAT, "Deleted c&hats…"),
     Entry("palette", CHAT, "&Go to a chat or command…", ("Ctrl+K",), begins_group=True),
     Entry("search", CHAT, "&Search chats", ("Ctrl+Shift+F",)),
@@ -141,7 +146,9 @@ class Actions:
 FIXED_KEYS = (
     ("Edit the last message", "Up, in the empty field"),
     ("Close what is open, then stop writing", "Esc"),
-    ("Delete a chat in the list", "Del"),
+    ("Delete a chat or folder in the list", "Del"),
+    ("Move a chat or folder in the list", "Alt+Up, Alt+Down"),
+    ("Open or close a folder in the list", "Right, Left"),
     ("Start or end of the text", "Home, End"),
     ("Menu", "F10"),
 )

@@ -128,7 +128,7 @@ class AnswerWriter(QObject):
         if self._screen.shown == rows.conversation_id:
             self._screen.reload()
         self._screen.update_state()
-        self._screen.update_chats()
+        self._screen.shelf.follow([answer.conversation_id])
         if answer.is_stopping:
             self._on_finished(answer, Finished(answer.request_id, "stopped"))
             return
@@ -336,7 +336,7 @@ class AnswerWriter(QObject):
             self._screen.here.put(record)
             self._screen.item_replaced.emit(self._screen.here.item(record))
         self._screen.update_state()
-        self._screen.update_chats()
+        self._screen.shelf.follow([answer.conversation_id])
         self._save_finished(answer.message_id, answer, state, details)
         self._screen.announced.emit(_spoken_ending(state, answer.text))
 
@@ -353,7 +353,7 @@ class AnswerWriter(QObject):
 
         self._screen.job.run(
             lambda store: store.finish_answer(message_id, parts, token_ids, state, details),
-            lambda _: self._screen.update_chats(),
+            lambda _: self._screen.shelf.follow([answer.conversation_id]),
             failed,
         )
 

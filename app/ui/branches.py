@@ -132,12 +132,12 @@ class Branches(QObject):
         )
 
     def _do(self, write: object) -> None:
-        visit = self._screen.visit
+        visit, shown = self._screen.visit, self._screen.shown
 
         def done(_: object) -> None:
             if visit == self._screen.visit:
                 self._screen.reload()
                 self._screen.update_state()
-            self._screen.update_chats()
+            self._screen.shelf.follow([shown])
 
         self._screen.job.run(write, done, self._screen.on_change_failed)  # type: ignore[arg-type]

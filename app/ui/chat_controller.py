@@ -18,10 +18,12 @@ from app.ui.attached_files import AttachedFiles
 from app.ui.branches import Branches
 from app.ui.chat_items import attachment_of, can_continue, options_to_details, text_of
 from app.ui.chat_screen import ChatScreen
+from app.ui.chat_search import ChatSearch
 from app.ui.chats import Chats
 from app.ui.compare_controller import CompareController
 from app.ui.context_watch import ContextWatch
 from app.ui.drafts import Drafts
+from app.ui.folders import Folders
 from app.ui.items import Item
 from app.ui.job import StoreJob
 from app.ui.statistics import options_to_replay
@@ -50,13 +52,16 @@ class ChatController(ChatScreen):
         self.rename_chat, self.delete_chat = chats.rename, chats.delete
         self.restore_chat, self.undo_delete = chats.restore, self.undo
         self.delete_chat_for_good = chats.delete_for_good
+        self.open_chat_at, self.delete_chats = chats.open_at, chats.delete_several
+        self.empty_bin = chats.empty_bin
+        self.folders, self.searching = Folders(self), ChatSearch(job, self)
         self.branches = branches = Branches(self)
         branches.chat_copied.connect(chats.open)
         branches.chat_restored.connect(chats.show_again)
         self.compare = CompareController(self, engine, request_ids)
         self.show_chat_again = chats.show_again
         self.temporary = Temporary(self, chats)
-        self.continue_in_new_chat, self.search = chats.continue_in_new_chat, chats.search
+        self.continue_in_new_chat = chats.continue_in_new_chat
         self.context = context = ContextWatch(self, engine, request_ids)
         context.draft = lambda: drafts.text
         self.files = AttachedFiles(self)

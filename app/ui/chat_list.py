@@ -1,19 +1,26 @@
-"""The list of chats as one flat model: date headings and chats in the order they are shown.
+"""Rows of the list of chats as values: what they say, and where each stands.
 
-`section_of` and `rows_of` are pure; the model changes only what differs, so that a selection, a
-scroll position and an open editor survive a chat that moves or a dot that lights up.
+Pure. The list is one flat row of rows in the order of their keys: pinned chats, folders with their
+chats, then the others by date. A heading stands before what it heads, by its key as well.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Literal
 
-from PySide6.QtCore import QAbstractListModel, QLocale, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtCore import Signal as QtSignal
+from PySide6.QtCore import QLocale
 
-NO_PARENT = QModelIndex()
-Index = QModelIndex | QPersistentModelIndex
+from app.store.records import SearchHit
+
+# Where a chat can be put: among the pinned, in the folder of a number, or in none.
+Place = int | Literal["pinned"] | None
+
+Key = tuple[int, int, int, int, float, int]
+PINNED_AREA, FOLDERS_AREA, FOLDER_AREA, DATE_AREA = range(4)
+PINNED: Key = (PINNED_AREA, 0, 0, 0, 0, 0)
+FOLDERS: Key = (FOLDERS_AREA, 0, 0, 0, 0, 0)
+LEAD = 14  # letters of an excerpt before its first find: it must be seen in a narrow list
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,18 @@ class ChatRow:
     updated_at: float  # seconds since the epoch
     is_live: bool = False
     has_draft: bool = False
+    folder_id: int | None = None
+    is_pinned: bool = False
+    is_unread: bool = False
+    is_temporary: bool = False
+
+
+@dataclass(frozen=True)
+class FolderRow:
+    id: int
+    name: str
+    is_open: bool = True
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -30,21 +49,41 @@ class Heading:
     title: str
 
 
-Row = ChatRow | Heading
+@dataclass(frozen=True)
+class HitRow:
+    """A chat that a search found. `where` says where it stands, when no message was found."""
+
+    chat: ChatRow
+    title_places: tuple[tuple[int, int], ...] = ()
+    message_id: int | None = None
+    excerpt: str = ""
+    places: tuple[tuple[int, int], ...] = ()
+    where: str = ""
+
+    @property
+    def words(self) -> str:
+        """What was found in the message, as it stands there."""
+        return self.excerpt[slice(self.places[0][0], sum(self.places[0]))] if self.places else ""
 
 
+Row = ChatRow | FolderRow | Heading | HitRow
+
+
+# ---- dates
 def section_of(when: date, today: date) -> str:
+    return _section(when, today)[1]
+
+
+def _section(when: date, today: date) -> tuple[int, str]:
+    """(its place, its title)."""
     days = (today - when).days
-    if days <= 0:
-        return "Today"
-    if days == 1:
-        return "Yesterday"
-    if days <= 7:
-        return "Previous 7 days"
+    if days <= 1:
+        return (0, "Today") if days <= 0 else (1, "Yesterday")
     if days <= 30:
-        return "Previous 30 days"
+        return (2, "Previous 7 days") if days <= 7 else (3, "Previous 30 days")
+    months = (today.year - when.year) * 12 + today.month - when.month
     month = QLocale.c().standaloneMonthName(when.month)
-    return month if when.year == today.year else f"{month} {when.year}"
+    return 4 + months, month if when.year == today.year else f"{month} {when.year}"
 
 
 def trail_of(when: datetime, now: datetime) -> str:
@@ -58,97 +97,156 @@ def trail_of(when: datetime, now: datetime) -> str:
     return f"{when.day} {month}" if when.year == now.year else f"{month} {when.year}"
 
 
-def rows_of(chats: Sequence[ChatRow], now: datetime) -> list[Row]:
-    """Newest first, a heading before each group."""
-    rows: list[Row] = []
-    last = ""
-    for chat in sorted(chats, key=lambda chat: -chat.updated_at):
-        section = section_of(datetime.fromtimestamp(chat.updated_at).date(), now.date())
-        if section != last:
-            rows.append(Heading(section))
-            last = section
-        rows.append(chat)
+def spoken_date(when: datetime, now: datetime) -> str:
+    days = (now.date() - when.date()).days
+    if days <= 1:
+        return f"{'yesterday' if days == 1 else 'today'} at {when:%H:%M}"
+    if days < 7:
+        return QLocale.c().standaloneDayName(when.isoweekday())
+    month = QLocale.c().standaloneMonthName(when.month)
+    return f"{when.day} {month}" + (f" {when.year}" if when.year != now.year else "")
+
+
+# ---- places
+class Order:
+    """Gives keys for one day and one order of folders."""
+
+    def __init__(self, today: date, folders: Sequence[FolderRow]) -> None:
+        self.today = today
+        self._places = {folder.id: place for place, folder in enumerate(folders)}
+        self._closed = {folder.id for folder in folders if not folder.is_open}
+        self._sections: dict[date, tuple[int, str]] = {}
+
+    def key_of(self, chat: ChatRow) -> Key:
+        last = (-chat.updated_at, -chat.id)
+        if chat.is_pinned:
+            return (PINNED_AREA, 0, 0, 1, *last)
+        place = self._places.get(chat.folder_id) if chat.folder_id is not None else None
+        if place is not None and chat.folder_id is not None:
+            return (FOLDER_AREA, place, chat.folder_id, 1, *last)
+        return (DATE_AREA, self._section_of(chat)[0], 0, 1, *last)
+
+    def key_of_folder(self, folder_id: int) -> Key:
+        return (FOLDER_AREA, self._places[folder_id], folder_id, 0, 0, 0)
+
+    def folder_of(self, chat: ChatRow) -> int | None:
+        """The folder that it is shown in."""
+        return None if chat.is_pinned or chat.folder_id not in self._places else chat.folder_id
+
+    def is_shown(self, chat: ChatRow) -> bool:
+        return self.folder_of(chat) not in self._closed
+
+    def heading_of(self, chat: ChatRow) -> Heading | None:
+        """What it stands under, unless it is in a folder."""
+        if chat.is_pinned:
+            return Heading("Pinned")
+        if self.folder_of(chat) is not None:
+            return None
+        return Heading(self._section_of(chat)[1])
+
+    def _section_of(self, chat: ChatRow) -> tuple[int, str]:
+        day = datetime.fromtimestamp(chat.updated_at).date()
+        found = self._sections.get(day)
+        if found is None:
+            found = self._sections[day] = _section(day, self.today)
+        return found
+
+
+def first_key(place: Place, order: Order) -> Key:
+    """Where the rows of a place begin."""
+    if place == "pinned":
+        return PINNED
+    return (DATE_AREA, 0, 0, 0, 0, 0) if place is None else order.key_of_folder(place)
+
+
+def place_of_key(key: Key) -> Place | Literal["folders"]:
+    """The place that a row of this key belongs to; "folders" is the heading over all of them."""
+    if key[0] == PINNED_AREA:
+        return "pinned"
+    if key[0] == FOLDERS_AREA:
+        return "folders"
+    return key[2] if key[0] == FOLDER_AREA else None
+
+
+def heading_key(key: Key) -> Key:
+    """Of the heading, or the folder, that a chat with this key stands under."""
+    return (*key[:3], 0, 0, 0)
+
+
+def rows_of(
+    chats: Sequence[ChatRow], folders: Sequence[FolderRow], order: Order
+) -> list[tuple[Key, Row]]:
+    """All of them at once, in their order."""
+    found: dict[Key, Row] = {}
+    for chat in chats:
+        if order.is_shown(chat):
+            key = order.key_of(chat)
+            found[key] = chat
+            heading = order.heading_of(chat)
+            if heading is not None:
+                found.setdefault(heading_key(key), heading)
+    if folders:
+        found[FOLDERS] = Heading("Folders")
+    for folder in folders:
+        found[order.key_of_folder(folder.id)] = folder
+    return sorted(found.items(), key=lambda pair: pair[0])
+
+
+# ---- finds
+def hit_rows(
+    hits: Sequence[SearchHit], chats: dict[int, ChatRow], folders: Sequence[FolderRow], order: Order
+) -> list[HitRow]:
+    """One row a chat, in the order of the finds."""
+    titles = {hit.conversation_id: hit.highlights for hit in hits if hit.message_id is None}
+    messages = {hit.conversation_id: hit for hit in hits if hit.message_id is not None}
+    names = {folder.id: folder.name for folder in folders}
+    rows = []
+    for chat_id in dict.fromkeys(hit.conversation_id for hit in hits):
+        chat, hit = chats.get(chat_id), messages.get(chat_id)
+        if chat is None:
+            continue
+        title_places = titles.get(chat_id, ())
+        if hit is not None:
+            excerpt, places = _near(hit.excerpt, hit.highlights)
+            rows.append(HitRow(chat, title_places, hit.message_id, excerpt, places))
+        else:
+            folder_id, heading = order.folder_of(chat), order.heading_of(chat)
+            where = heading.title if heading else f"In {names.get(folder_id or 0, '')}"
+            rows.append(HitRow(chat, title_places, where=where))
     return rows
 
 
-class ChatListModel(QAbstractListModel):
-    """`renamed` asks for a new title; the model itself changes when the caller sets new rows."""
-
-    ROW = Qt.ItemDataRole.UserRole + 1
-    renamed = QtSignal(int, str)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: list[Row] = []
-
-    def set_rows(self, rows: list[Row]) -> None:
-        if rows == self._rows:
-            return
-        if self._keys(rows) == self._keys(self._rows):
-            self._rows = rows
-            self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
-            return
-        self.beginResetModel()
-        self._rows = rows
-        self.endResetModel()
-
-    @staticmethod
-    def _keys(rows: list[Row]) -> list[object]:
-        return [row.id if isinstance(row, ChatRow) else row.title for row in rows]
-
-    def chats(self) -> list[ChatRow]:
-        return [row for row in self._rows if isinstance(row, ChatRow)]
-
-    def index_of(self, chat_id: int | None) -> QModelIndex:
-        for number, row in enumerate(self._rows):
-            if isinstance(row, ChatRow) and row.id == chat_id:
-                return self.index(number)
-        return QModelIndex()
-
-    def chat_at(self, index: Index) -> ChatRow | None:
-        row = self._rows[index.row()] if index.isValid() else None
-        return row if isinstance(row, ChatRow) else None
-
-    def rowCount(self, parent: Index = NO_PARENT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        if self.chat_at(index) is None:
-            return Qt.ItemFlag.NoItemFlags
-        flag = Qt.ItemFlag
-        return flag.ItemIsEnabled | flag.ItemIsSelectable | flag.ItemIsEditable
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid():
-            return None
-        row = self._rows[index.row()]
-        if role == self.ROW:
-            return row
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return _spoken(row)
-        if role in (
-            Qt.ItemDataRole.DisplayRole,
-            Qt.ItemDataRole.EditRole,
-            Qt.ItemDataRole.ToolTipRole,
-        ):
-            return row.title
-        return None
-
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        chat = self.chat_at(index)
-        title = " ".join(str(value).split())
-        if chat is None or role != Qt.ItemDataRole.EditRole or not title or title == chat.title:
-            return False
-        self.renamed.emit(chat.id, title)
-        return True
+def _near(
+    excerpt: str, places: tuple[tuple[int, int], ...]
+) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Cut in front, so that the first find is seen."""
+    if not places or places[0][0] <= LEAD:
+        return excerpt, places
+    space = excerpt.rfind(" ", 0, places[0][0] - LEAD)
+    cut = space + 1 if space >= 0 and places[0][0] - space < 2 * LEAD else places[0][0] - LEAD
+    moved = tuple((start - cut + 1, length) for start, length in places)
+    return "…" + excerpt[cut:], moved
 
 
-def _spoken(row: Row) -> str:
+# ---- words for screen readers
+def spoken(row: Row, now: datetime, folder: str = "") -> str:
+    """`folder` is the name of the one that a chat stands in."""
     if isinstance(row, Heading):
         return f"{row.title}, heading"
-    parts = [row.title]
-    if row.is_live:
-        parts.append("being written")
-    if row.has_draft:
-        parts.append("has a draft")
-    return ", ".join(parts)
+    if isinstance(row, FolderRow):
+        chats = f"{row.count} chat{'s' * (row.count != 1)}"
+        return f"Folder {row.name}, {chats}, {'open' if row.is_open else 'closed'}"
+    if isinstance(row, HitRow):
+        return ", ".join(filter(None, (spoken(row.chat, now, folder), row.excerpt)))
+    parts = [row.title or "New chat"]
+    if folder:
+        parts.append(f"in folder {folder}")
+    parts.append(spoken_date(datetime.fromtimestamp(row.updated_at), now))
+    marks = {
+        "pinned": row.is_pinned,
+        "temporary": row.is_temporary,
+        "being written": row.is_live,
+        "new answer": row.is_unread,
+        "has a draft": row.has_draft,
+    }
+    return ", ".join(parts + [word for word, is_so in marks.items() if is_so])

@@ -15,10 +15,10 @@ from app.store.store import Store, is_temporary
 from app.ui import notices
 from app.ui.answer import Answer
 from app.ui.chat_items import can_continue, context_used, written_over
-from app.ui.chat_list import ChatRow
 from app.ui.chat_state import ChatState
 from app.ui.items import Notice
 from app.ui.job import StoreJob
+from app.ui.shelf import Shelf
 from app.ui.shown_chat import ShownChat
 from app.ui.undo import Deed
 
@@ -30,7 +30,6 @@ class ChatScreen(QObject):
     item_streamed = Signal(int, str, str)  # key, whole text, whole thought
     scrolled_to = Signal(int)
     state_changed = Signal(object)  # ChatState
-    chats_changed = Signal(list, object)  # ChatRows that match the search; id of the one shown
     options_changed = Signal(object)  # Options of the chat that is shown
     composer_filled = Signal(str)
     files_returned = Signal(object)  # PartRecords of a message that came back
@@ -49,12 +48,12 @@ class ChatScreen(QObject):
         self.options = Options()
         self.answer: Answer | None = None  # the one that is being written, here or elsewhere
         self.watches_tokens = False  # new answers come with what is known of their tokens
-        self.query = ""  # of the search
         self.deleted: set[int] = set()  # chats that undo brings back
         self.deeds: list[Deed] = []  # what undo takes back, the newest last
         self.notice: Notice | None = None
         self.state = ChatState()
         self._last_look = ("", False, 0)
+        self.shelf = Shelf(self)  # what the sidebar lists
 
     def takes_files_along(self) -> bool:
         """Whether the chat that was opened last goes on with the message of the one before; asked
@@ -84,8 +83,9 @@ class ChatScreen(QObject):
         self.update_state()
         self.job.run(deed.take_back, lambda _: deed.after(), self.on_change_failed)
 
-    def change(self, write: Callable[[Store], object]) -> None:
-        self.job.run(write, lambda _: self.update_chats(), self.on_change_failed)
+    def change(self, write: Callable[[Store], object], *conversation_ids: int) -> None:
+        """Written, then the list shows it; `conversation_ids` are the chats that it changes."""
+        self.job.run(write, lambda _: self.shelf.follow(conversation_ids), self.on_change_failed)
 
     def on_change_failed(self, message: str) -> None:
         self.show_notice(notices.change_not_saved(message))
@@ -155,19 +155,9 @@ class ChatScreen(QObject):
             self.state = state
             self.state_changed.emit(state)
 
-    def update_chats(self) -> None:
-        live = self.answer.conversation_id if self.answer else None
-        found = {hit.conversation_id for hit in self.store.search(self.query)}
-        words = self.query.casefold()
-        rows = [
-            ChatRow(
-                record.id,
-                record.title,
-                record.updated_at,
-                is_live=record.id == live,
-                has_draft=bool(record.draft) and record.id != self.shown,
-            )
-            for record in self.store.conversations()
-            if not words or words in record.title.casefold() or record.id in found
-        ]
-        self.chats_changed.emit(rows, self.shown)
+    def update_chats(self, *conversation_ids: int) -> None:
+        """The sidebar lists these as they are now; without numbers, all chats anew."""
+        if conversation_ids:
+            self.shelf.follow(conversation_ids)
+        else:
+            self.shelf.list_all()

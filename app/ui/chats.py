@@ -1,5 +1,6 @@
-"""Chats as a whole: opening, starting, renaming, deleting, bringing back, searching."""
+"""Chats as a whole: opening, starting, renaming, deleting, bringing back."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject, Slot
@@ -26,10 +27,11 @@ class Chats(QObject):
     @Slot()
     def start(self) -> None:
         """Shows what was cut off by a crash, else the new chat with its draft."""
-        newest = next(iter(self._screen.store.conversations()), None)
+        newest = self._screen.store.newest_conversation()
         was_cut = (
             newest is not None and not self._screen.store.draft(None) and self._was_cut(newest)
         )
+        self._screen.update_chats()
         self.open(newest.id if newest is not None and was_cut else None)
 
     def _was_cut(self, chat: ConversationRecord) -> bool:
@@ -50,7 +52,26 @@ class Chats(QObject):
         self._drafts.show(self._screen.store.draft(self._screen.shown))
         self._screen.options_changed.emit(self._screen.options)
         self._screen.update_state()
-        self._screen.update_chats()
+        self._screen.shelf.follow()
+
+    @Slot()
+    def open_at(self, conversation_id: int, message_id: int) -> None:
+        """With the branch that this message is in, scrolled to it."""
+        if conversation_id != self._screen.shown:
+            self.open(conversation_id)
+        here = self._screen.here
+        if here.record(message_id) is None or self._screen.shown != conversation_id:
+            return  # deleted since it was found
+        if all(record.id != message_id for record in here.branch()):
+            if self._screen.state.writing == "here":
+                return
+            here.show_version(message_id)
+            self._screen.show_items()
+            self._screen.update_state()
+            self._screen.change(
+                partial(Store.set_leaf, conversation_id=conversation_id, message_id=here.leaf_id)
+            )
+        self._screen.scrolled_to.emit(message_id)
 
     @Slot()
     def new(self) -> None:
@@ -89,26 +110,39 @@ class Chats(QObject):
         if conversation_id == self._screen.shown:
             self._screen.title = title
             self._screen.update_state()
-        self._screen.change(partial(Store.rename, conversation_id=conversation_id, title=title))
+        self._screen.change(
+            partial(Store.rename, conversation_id=conversation_id, title=title), conversation_id
+        )
 
     @Slot(int)
     def delete(self, conversation_id: int) -> None:
-        record = self._screen.store.conversation(conversation_id)
-        if record is None:
+        self.delete_several([conversation_id])
+
+    @Slot(list)
+    def delete_several(self, conversation_ids: Sequence[int]) -> None:
+        """At once, and undone at once."""
+        screen = self._screen
+        gone = [each for each in conversation_ids if screen.store.conversation(each) is not None]
+        if not gone:
             return
-        answer = self._screen.answer
-        if answer is not None and answer.conversation_id == conversation_id:
+        answer = screen.answer
+        if answer is not None and answer.conversation_id in gone:
             self._writer.stop()
-        if conversation_id == self._screen.shown:
+        was_shown = screen.shown in gone
+        shown = screen.shown
+        if was_shown:
             self.open(None)
-        self._screen.deleted.add(conversation_id)
-        self._screen.change(partial(Store.delete, conversation_id=conversation_id))
-        self._screen.add_deed(
+        screen.deleted.update(gone)
+        screen.change(partial(_each, Store.delete, gone), *gone)
+        is_one = len(gone) == 1
+        back_to = gone[0] if is_one else shown if was_shown else None
+        screen.add_deed(
             Deed(
-                DELETED,
-                partial(Store.restore, conversation_id=conversation_id),
-                partial(self._on_restored, conversation_id),
-                conversation_id,
+                DELETED if is_one else f"{len(gone)} chats deleted",
+                partial(_each, Store.restore, gone),
+                partial(self._on_restored, gone, back_to),
+                gone[0] if is_one else None,
+                is_of_bin=True,
             )
         )
 
@@ -121,9 +155,19 @@ class Chats(QObject):
         ]
         self._screen.job.run(
             partial(Store.restore, conversation_id=conversation_id),
-            lambda _: self._on_restored(conversation_id),
+            lambda _: self._on_restored([conversation_id], conversation_id),
             self._screen.on_change_failed,
         )
+
+    @Slot()
+    def empty_bin(self) -> None:
+        """All that is in it, for good; what undo could bring back of it is gone as well."""
+        screen = self._screen
+        gone = {record.id for record in screen.store.deleted_conversations()}
+        screen.deleted -= gone
+        screen.deeds = [deed for deed in screen.deeds if not deed.is_of_bin]
+        screen.update_state()
+        screen.change(Store.empty_bin)
 
     @Slot(int)
     def delete_for_good(self, conversation_id: int) -> None:
@@ -133,11 +177,15 @@ class Chats(QObject):
             deed for deed in self._screen.deeds if deed.conversation_id != conversation_id
         ]
         self._screen.update_state()
-        self._screen.change(partial(Store.delete_for_good, conversation_id=conversation_id))
+        self._screen.change(
+            partial(Store.delete_for_good, conversation_id=conversation_id), conversation_id
+        )
 
-    def _on_restored(self, conversation_id: int) -> None:
-        self._screen.deleted.discard(conversation_id)
-        self.open(conversation_id)
+    def _on_restored(self, conversation_ids: Sequence[int], to_open: int | None) -> None:
+        self._screen.deleted.difference_update(conversation_ids)
+        self._screen.update_chats(*conversation_ids)
+        if to_open is not None:
+            self.open(to_open)
 
     @Slot(int)
     def show_again(self, conversation_id: int) -> None:
@@ -147,19 +195,14 @@ class Chats(QObject):
             return
         self._screen.reload()
         self._screen.update_state()
-        self._screen.update_chats()
-
-    @Slot(str)
-    def search(self, text: str) -> None:
-        self._screen.query = text.strip()
-        self._screen.update_chats()
+        self._screen.update_chats(conversation_id)
 
     @Slot(int)
     def _on_taken_back(self, conversation_id: int) -> None:
         """A chat whose first question came back: that stands in the new chat's field again."""
         screen = self._screen
         if screen.shown != conversation_id:
-            screen.update_chats()
+            screen.update_chats(conversation_id)
             return
         notice, options = screen.notice, screen.options
         self._drafts.discard()
@@ -168,3 +211,8 @@ class Chats(QObject):
         self._drafts.change_options(options)
         screen.options_changed.emit(options)
         screen.show_notice(notice)
+
+
+def _each(write: Callable[[Store, int], None], numbers: Sequence[int], store: Store) -> None:
+    for number in numbers:
+        write(store, number)

@@ -71,9 +71,10 @@ class Drafts(QObject):
         self.timer.stop()
         if not self._is_saved:
             self._is_saved = True
+            shown = self._screen.shown
             self._screen.job.run(
-                partial(Store.save_draft, conversation_id=self._screen.shown, text=self.text),
-                lambda _: self._screen.update_chats(),
+                partial(Store.save_draft, conversation_id=shown, text=self.text),
+                lambda _: self._screen.shelf.follow([shown]),
                 self._screen.on_change_failed,
             )
 

@@ -47,6 +47,15 @@ class FindBar(QWidget):
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self._search()
 
+    def show_at(self, words: str, key: int) -> None:
+        """Words that a search found in this message; the focus stays where it is."""
+        self.show()
+        self.field.setText(words)
+        self._matches = find_all(self._transcript.items(), words)
+        places = (at for at, match in enumerate(self._matches) if match.key == key)
+        self._at = next(places, 0)
+        self._show()
+
     @Slot()
     def close_bar(self) -> None:
         if not self.isHidden():

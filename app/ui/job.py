@@ -83,9 +83,11 @@ class Job(QObject):
 
 
 class StoreJob(QObject):
-    """The one writer of the store: one thread, first come first served."""
+    """The one writer of the store: one thread, first come first served. A second thread searches:
+    there the newest question alone is answered."""
 
     _finished = Signal(object, object, object)
+    _found = Signal(int, object, object)
 
     def __init__(self, store: Store, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -94,6 +96,9 @@ class StoreJob(QObject):
         self._open = 0
         self._is_closed = False
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+        self._searches = ThreadPoolExecutor(1, "search")
+        self._search_number = 0
+        self._found.connect(self._deliver_found, Qt.ConnectionType.QueuedConnection)
 
     @property
     def is_idle(self) -> bool:
@@ -109,9 +114,25 @@ class StoreJob(QObject):
         self._open += 1
         self._pool.submit(self._run, write, on_done, on_failed)
 
+    def search(
+        self,
+        read: Callable[[Store], T],
+        on_done: Callable[[T], None],
+        on_failed: Callable[[str], None],
+    ) -> None:
+        """Cuts off the search before it, whose result is dropped."""
+        self.drop_search()
+        self._searches.submit(self._run_search, self._search_number, read, on_done, on_failed)
+
+    def drop_search(self) -> None:
+        self._search_number += 1
+        self._store.stop_search()
+
     def close(self) -> None:
         """Waits until all is written. Results that are still on their way are dropped."""
         self._is_closed = True
+        self.drop_search()
+        self._searches.shutdown(wait=True)
         self._pool.shutdown(wait=True)
 
     def _run(self, write: Callable[[Store], Any], on_done: Any, on_failed: Any) -> None:
@@ -126,4 +147,21 @@ class StoreJob(QObject):
     def _deliver(self, callback: Callable[[Any], None] | None, value: object, _: object) -> None:
         self._open -= 1
         if callback is not None and not self._is_closed:
+            callback(value)
+
+    def _run_search(
+        self, number: int, read: Callable[[Store], Any], on_done: Any, on_failed: Any
+    ) -> None:
+        if number != self._search_number:
+            return
+        try:
+            value = read(self._store)
+        except Exception as error:
+            self._found.emit(number, on_failed, notices.sentence(error))
+        else:
+            self._found.emit(number, on_done, value)
+
+    @Slot(int, object, object)
+    def _deliver_found(self, number: int, callback: Callable[[Any], None], value: object) -> None:
+        if number == self._search_number and not self._is_closed:
             callback(value)

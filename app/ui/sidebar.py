@@ -1,237 +1,34 @@
-"""The list of chats, its search, and what stands under it."""
+"""The panel of chats: their search, their list, and what stands under it.
 
-from datetime import datetime
+Takes values and sends signals with values; what the list itself does is in chat_view.py.
+"""
 
-from PySide6.QtCore import (
-    QEvent,
-    QModelIndex,
-    QPersistentModelIndex,
-    QPointF,
-    QRectF,
-    QSize,
-    Qt,
-    QTimer,
-    Signal,
-    Slot,
-)
-from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import (
-    QAbstractButton,
-    QAbstractItemView,
-    QFrame,
-    QLineEdit,
-    QListView,
-    QMenu,
-    QStackedLayout,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QToolButton,
-    QWidget,
-)
+from collections.abc import Sequence
 
-from app.ui import icons
-from app.ui.chat_list import ChatListModel, ChatRow, Heading, rows_of, trail_of
-from app.ui.controls import (
-    ElidedLabel,
-    HLine,
-    IconButton,
-    IconLabel,
-    Label,
-    box,
-    fill_round,
-    focus_ring,
-    painter,
-    text_width,
-)
-from app.ui.theme import BODY, CAPTION, H_BAR, H_ROW, R_CONTROL, S3, SMALL, color, font
+from PySide6.QtCore import QEvent, QModelIndex, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QPaintEvent
+from PySide6.QtWidgets import QStackedLayout, QWidget
 
-APP_NAME = "Inglenook"
+from app.store.records import SearchHit
+from app.ui.chat_list import ChatRow, FolderRow
+from app.ui.chat_model import ChatListModel
+from app.ui.chat_view import ChatListView
+from app.ui.controls import ElidedLabel, HLine, IconButton, IconLabel, Label, box, painter
+from app.ui.sidebar_parts import APP_NAME, Brand, NavRow, SearchField
+from app.ui.theme import BODY, CAPTION, H_BAR, S3, SMALL, color
+
+__all__ = ["APP_NAME", "Sidebar"]
+
 SEARCH_DELAY_MS = 150
-Index = QModelIndex | QPersistentModelIndex
-
-
-class _Delegate(QStyledItemDelegate):
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        is_heading = isinstance(index.data(ChatListModel.ROW), Heading)
-        return QSize(100, 30 if is_heading else H_ROW)
-
-    def paint(self, draw: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        row = index.data(ChatListModel.ROW)
-        area = QRectF(option.rect).adjusted(8, 1, -8, -1)
-        draw.save()
-        draw.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if isinstance(row, ChatRow):
-            self._paint_chat(draw, area, row, option.state)
-        else:
-            draw.setFont(font(SMALL, 600))
-            draw.setPen(color("faint"))
-            place = area.adjusted(8, 0, 0, -4)
-            draw.drawText(place, Qt.AlignmentFlag.AlignBottom, row.title)
-        draw.restore()
-
-    def _paint_chat(
-        self, draw: QPainter, area: QRectF, row: ChatRow, state: QStyle.StateFlag
-    ) -> None:
-        flag = QStyle.StateFlag
-        is_selected = bool(state & flag.State_Selected)
-        if is_selected:
-            fill_round(draw, area, R_CONTROL, color("selected"))
-        elif state & flag.State_MouseOver:
-            fill_round(draw, area, R_CONTROL, color("hover"))
-        if state & flag.State_HasFocus:
-            fill_round(draw, area, R_CONTROL, None, color("accent"), 2)
-        left = area.left() + 8
-        right = self._paint_trail(draw, area, row, "muted" if is_selected else "faint")
-        draw.setFont(font(BODY, 600 if is_selected else 400))
-        draw.setPen(color("text"))
-        shown = QFontMetrics(draw.font()).elidedText(
-            row.title, Qt.TextElideMode.ElideRight, int(right - left)
-        )
-        place = QRectF(left, area.top(), right - left, area.height())
-        draw.drawText(place, Qt.AlignmentFlag.AlignVCenter, shown)
-
-    def _paint_trail(self, draw: QPainter, area: QRectF, row: ChatRow, role: str) -> float:
-        """The dot of a chat that is written in, the word Draft, or the date; where it begins."""
-        right, middle = area.right() - 8, area.center().y()
-        if row.is_live:
-            draw.setPen(Qt.PenStyle.NoPen)
-            draw.setBrush(color("accent"))
-            draw.drawEllipse(QPointF(right - 4, middle), 3.5, 3.5)
-            return right - 16
-        text = trail_of(datetime.fromtimestamp(row.updated_at), datetime.now())
-        weight = 400
-        if row.has_draft:
-            text, role, weight = "Draft", "warning", 600
-        draw.setFont(font(CAPTION, weight))
-        draw.setPen(color(role))
-        width = text_width(text, draw.font())
-        place = QRectF(right - width - 1, area.top(), width + 2, area.height())
-        draw.drawText(place, Qt.AlignmentFlag.AlignVCenter, text)
-        return right - width - 8
-
-    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
-        editor = QLineEdit(parent)
-        editor.setAccessibleName("New title of the chat")
-        return editor
-
-    def updateEditorGeometry(
-        self, editor: QWidget, option: QStyleOptionViewItem, index: Index
-    ) -> None:
-        editor.setGeometry(option.rect.adjusted(8, 0, -8, 0))
-
-
-class ChatListView(QListView):
-    """Keys of the list: Enter opens, F2 renames, Del deletes (it can be undone)."""
-
-    opened = Signal(int)
-    delete_requested = Signal(int)
-
-    def __init__(self, model: ChatListModel) -> None:
-        super().__init__()
-        self._chats = model
-        self.setObjectName("chats")
-        self.setAccessibleName("Chats")
-        self.setModel(model)
-        self.setItemDelegate(_Delegate(self))
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.EditKeyPressed)
-        self.viewport().setAutoFillBackground(False)
-        self.setMouseTracking(True)
-        self.setUniformItemSizes(False)
-        self.clicked.connect(self._open)
-
-    @Slot(QModelIndex)
-    def _open(self, index: QModelIndex) -> None:
-        chat = self._chats.chat_at(index)
-        if chat is not None:
-            self.opened.emit(chat.id)
-
-    def current_chat(self) -> ChatRow | None:
-        return self._chats.chat_at(self.currentIndex())
-
-    def is_renaming(self) -> bool:
-        return self.state() == QAbstractItemView.State.EditingState
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        index = self.indexAt(event.pos())
-        chat = self._chats.chat_at(index)
-        if chat is None:
-            return
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Open", lambda: self.opened.emit(chat.id))
-        menu.addAction("Rename", lambda: self.edit(self._chats.index_of(chat.id)))
-        menu.addSeparator()
-        menu.addAction("Delete", lambda: self.delete_requested.emit(chat.id))
-        menu.popup(event.globalPos())
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        chat = self.current_chat()
-        if event.key() == Qt.Key.Key_Delete and chat is not None:
-            self.delete_requested.emit(chat.id)
-            return
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not self.is_renaming():
-            self._open(self.currentIndex())
-            return
-        super().keyPressEvent(event)
-
-
-class NavRow(QAbstractButton):
-    def __init__(self, icon: str, text: str, trail: str = "") -> None:
-        super().__init__()
-        self._icon, self._trail = icon, trail
-        self.setText(text)
-        self.setAccessibleName(text)
-        self.setFixedHeight(H_ROW)
-        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
-
-    def set_trail(self, trail: str) -> None:
-        self._trail = trail
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        return QSize(120, H_ROW)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        draw = painter(self)
-        area = QRectF(self.rect()).adjusted(8, 1, -8, -1)
-        if self.isDown() or self.underMouse():
-            fill_round(draw, area, R_CONTROL, color("pressed" if self.isDown() else "hover"))
-        place = QRectF(area.left() + 8, area.center().y() - 9, 18, 18)
-        icons.paint(draw, self._icon, place, "muted")
-        middle = Qt.AlignmentFlag.AlignVCenter
-        draw.setFont(font(BODY, 500))
-        draw.setPen(color("text"))
-        draw.drawText(area.adjusted(36, 0, 0, 0), middle, self.text())
-        draw.setFont(font(SMALL))
-        draw.setPen(color("muted"))
-        draw.drawText(area.adjusted(0, 0, -8, 0), middle | Qt.AlignmentFlag.AlignRight, self._trail)
-        focus_ring(draw, self, area, R_CONTROL)
-
-
-class Brand(QWidget):
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFixedSize(26 + text_width(APP_NAME, font(2, 650)) + 6, 28)
-        self.setAccessibleName(APP_NAME)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        draw = painter(self)
-        icons.paint(draw, "mark", QRectF(0, 3, 22, 22), "accent")
-        draw.setFont(font(2, 650))
-        draw.setPen(color("text"))
-        draw.drawText(QRectF(26, 0, 200, 28), Qt.AlignmentFlag.AlignVCenter, APP_NAME)
 
 
 class Sidebar(QWidget):
     chat_opened = Signal(int)
     chat_renamed = Signal(int, str)
-    delete_requested = Signal(int)
+    folder_renamed = Signal(int, str)
     new_requested = Signal()
     searched = Signal(str)
+    found = Signal(str)  # how much, in words
     menu_requested = Signal()
     hide_requested = Signal()
     models_requested = Signal()
@@ -245,7 +42,7 @@ class Sidebar(QWidget):
         self._model = ChatListModel()
         self._model.setParent(self)
         self.list = ChatListView(self._model)
-        self.search = QLineEdit()
+        self.search = SearchField()
         self.menu_button = IconButton("menu", menu_tip, 30)
         self.new_button = IconButton("new-chat", "New chat (Ctrl+N)", 30, 19, "accent")
         self.hide_button = IconButton("panel-left", "Hide sidebar (Ctrl+B)", 30)
@@ -255,21 +52,17 @@ class Sidebar(QWidget):
         self._device = ElidedLabel("", SMALL, "text", 500)
         self._empty_title = Label("No chats yet", BODY, "text", 600, wrap=True)
         self._empty_text = Label("", SMALL, "muted", wrap=True)
+        self._found = ElidedLabel("", SMALL, "faint")
+        self._found.hide()
         self._search_timer = QTimer(self, singleShot=True, interval=SEARCH_DELAY_MS)
+        self._opens_first = False  # of what will be found
         self._build()
         self._connect()
-        self.set_chats([], None)
+        self.set_chats([], [])
         self.set_device("")
         self.set_server("", is_used=False, total=0)
 
     def _build(self) -> None:
-        self.search.setObjectName("search")
-        self.search.setPlaceholderText("Search chats")
-        self.search.setAccessibleName("Search chats")
-        self.search.setClearButtonEnabled(True)
-        self.search.addAction(icons.icon("search"), QLineEdit.ActionPosition.LeadingPosition)
-        for inner in self.search.findChildren(QToolButton):
-            inner.setAccessibleName("Clear the search")
         head = QWidget()
         head.setFixedHeight(H_BAR)
         box(
@@ -302,6 +95,7 @@ class Sidebar(QWidget):
             "v",
             head,
             find,
+            box("h", (self._found, 1), margins=(S3 + 4, 0, S3, 0)),
             (self._stack, 1),
             HLine(),
             6,
@@ -323,9 +117,12 @@ class Sidebar(QWidget):
 
     def _connect(self) -> None:
         self.list.opened.connect(self.chat_opened)
-        self.list.delete_requested.connect(self.delete_requested)
+        self.list.left_upwards.connect(self._go_to_field)
         self._model.renamed.connect(self.chat_renamed)
-        self.search.textChanged.connect(self._search_timer.start)
+        self._model.folder_renamed.connect(self.folder_renamed)
+        self.search.textChanged.connect(self._search_soon)
+        self.search.entered.connect(self._open_first)
+        self.search.left_downwards.connect(self._go_to_list)
         self._search_timer.timeout.connect(self._search)
         self.menu_button.clicked.connect(self.menu_requested)
         self.new_button.clicked.connect(self.new_requested)
@@ -335,23 +132,74 @@ class Sidebar(QWidget):
         self.server_row.clicked.connect(self.server_requested)
 
     # ---- values in
-    @Slot(list, object)
-    def set_chats(self, chats: list[ChatRow], shown: int | None) -> None:
-        if self.list.is_renaming():
-            return  # the next change brings the rows again; an open editor must not vanish
-        self._model.set_rows(rows_of(chats, datetime.now()))
-        index = self._model.index_of(shown)
-        self.list.setCurrentIndex(index)
-        if not index.isValid():
-            self.list.clearSelection()
+    @Slot(list, list)
+    def set_chats(self, chats: list[ChatRow], folders: list[FolderRow]) -> None:
+        """All of them; a search begins anew."""
+        self._model.set_chats(chats, folders)
+        if self.search.text().strip():
+            self._search()
+        self.list.go_to(self._model.index_of(self.list.shown))
+        self._show_emptiness()
+
+    @Slot(object)
+    def put_chat(self, chat: ChatRow) -> None:
+        self._model.put(chat)
+        self._show_emptiness()
+
+    @Slot(int)
+    def take_chat(self, chat_id: int) -> None:
+        self._model.take(chat_id)
+        self._show_emptiness()
+
+    @Slot(list)
+    def set_folders(self, folders: list[FolderRow]) -> None:
+        self._model.set_folders(folders)
+        self._show_emptiness()
+
+    @Slot(object)
+    def set_shown(self, chat_id: int | None) -> None:
+        self.list.set_shown(chat_id)
+
+    @Slot(str, list)
+    def show_hits(self, query: str, hits: Sequence[SearchHit]) -> None:
+        """An empty query: all chats again."""
+        was_searching = self._model.is_searching
+        self._model.set_hits(hits if query else None)
+        count = self._model.rowCount() if query else 0
+        most = len({hit.conversation_id for hit in hits})
+        words = f"{count} chat{'s' * (count != 1)}" if count else ""
+        if most and most == count and count >= 100:
+            words = f"The first {count} chats. Another word finds fewer."
+        self._found.setText(words)
+        self._found.setVisible(bool(words))
+        self._show_emptiness()
+        if query:
+            self.list.scrollToTop()
+            self.found.emit(f"{words or 'No chat'} found")
+        elif was_searching:
+            self.list.go_to(self._model.index_of(self.list.shown))
+        if self._opens_first and query:
+            self._opens_first = False
+            self.list.open_row(self.list.first_row())
+
+    @Slot(str)
+    def show_search_failure(self, sentence: str) -> None:
+        self._model.set_hits([])
+        self._found.hide()
+        self._empty_title.setText("The search failed")
+        self._empty_text.setText(sentence)
+        self._stack.setCurrentIndex(1)
+
+    def _show_emptiness(self) -> None:
         query = self.search.text().strip()
-        self._empty_title.setText(f"No chat contains “{query}”" if query else "No chats yet")
+        is_search = self._model.is_searching
+        self._empty_title.setText(f"No chat contains “{query}”" if is_search else "No chats yet")
         self._empty_text.setText(
             "Search looks at titles and messages."
-            if query
+            if is_search
             else "Chats you start appear here. They are kept on this computer only."
         )
-        self._stack.setCurrentIndex(0 if chats else 1)
+        self._stack.setCurrentIndex(0 if self._model.rowCount() else 1)
 
     def set_device(self, text: str) -> None:
         self._device.setText(text)
@@ -369,28 +217,126 @@ class Sidebar(QWidget):
         self.models_row.set_trail(str(count) if count else "")
         self.models_row.setAccessibleName(f"Models, {count}")
 
+    # ---- questions
     def chats(self) -> list[ChatRow]:
         """What is listed now, in its order."""
         return self._model.chats()
+
+    def folders(self) -> list[FolderRow]:
+        return self._model.folders()
 
     def empty_words(self) -> str:
         """What stands in place of an empty list."""
         return f"{self._empty_title.text()}. {self._empty_text.text()}"
 
+    def targets(self) -> list[ChatRow]:
+        """What a command for chats means: those chosen in the list while it has the focus, else
+        the one on the page."""
+        if self.list.hasFocus() and self.list.chosen():
+            return self.list.chosen()
+        shown = self._model.chat(self.list.shown)
+        return [shown] if shown is not None else []
+
+    def neighbour(self, step: int) -> int | None:
+        """The chat listed before (-1) or after (+1) the one on the page; the first without one."""
+        order = [chat.id for chat in self._model.chats()]
+        if self.list.shown not in order:
+            return order[0] if order else None
+        at = order.index(self.list.shown) + step
+        return order[at] if 0 <= at < len(order) else None
+
+    # ---- commands
     def rename_current(self) -> None:
+        """In place: what is chosen in the list while it has the focus, else the chat shown."""
         index = self.list.currentIndex()
-        if index.isValid():
-            self.list.setFocus()
-            self.list.edit(index)
+        if not self.list.hasFocus() or not index.isValid():
+            index = self.reveal(self.list.shown)
+        self.list.rename(index)
+
+    def rename_folder(self, folder_id: int) -> None:
+        self.clear_search()
+        self.list.rename(self._model.index_of_folder(folder_id))
+
+    def reveal(self, chat_id: int | None) -> QModelIndex:
+        """Opens the folder or ends the search that hides it."""
+        if self._model.is_searching and not self._model.index_of(chat_id).isValid():
+            self.clear_search()
+        chat = self._model.chat(chat_id)
+        folder_id = self._model.folder_of(chat) if chat is not None else None
+        if folder_id is not None and not self._model.index_of(chat_id).isValid():
+            self.list.folder_toggled.emit(folder_id, True)
+            self._model.set_folders(
+                [
+                    FolderRow(each.id, each.name, each.is_open or each.id == folder_id)
+                    for each in self._model.folders()
+                ]
+            )
+        return self._model.index_of(chat_id)
+
+    def clear_search(self) -> None:
+        self.search.clear()
+        self._model.set_hits(None)
+        self._show_emptiness()
+
+    def pin_targets(self) -> None:
+        chats = [chat for chat in self.targets() if not chat.is_temporary]
+        if chats:
+            self.list.pin(chats, is_pinned=not all(chat.is_pinned for chat in chats))
+
+    def show_places(self) -> None:
+        """The menu of where the chats can be moved, at the first of them."""
+        chats = [chat for chat in self.targets() if not chat.is_temporary]
+        if chats:
+            place = self.list.visualRect(self._model.index_of(chats[0].id))
+            corner = place.bottomLeft() if place.isValid() else self.list.rect().topLeft()
+            self.list.places_menu(chats).popup(self.list.viewport().mapToGlobal(corner))
+
+    # ---- searching
+    @Slot()
+    def _search_soon(self) -> None:
+        self._opens_first = False
+        if self.search.text().strip():
+            self._search_timer.start()
+        else:
+            self._search()
 
     @Slot()
     def _search(self) -> None:
+        self._search_timer.stop()
         self.searched.emit(self.search.text())
+
+    @Slot()
+    def _open_first(self) -> None:
+        """What is typed counts, not what was found before it."""
+        if self.search.text().strip():
+            self._opens_first = True
+            self._search()
+
+    @Slot()
+    def _go_to_list(self) -> None:
+        index = self.list.first_row()
+        if index.isValid():
+            self.list.setFocus(Qt.FocusReason.TabFocusReason)
+            self.list.go_to(index)
+
+    @Slot()
+    def _go_to_field(self) -> None:
+        self.search.setFocus(Qt.FocusReason.BacktabFocusReason)
+
+    # ---- events
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc in the list ends a search first."""
+        if event.key() == Qt.Key.Key_Escape and self._model.is_searching:
+            self.search.clear()
+        else:
+            super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self.list.viewport().update()
+        elif event.type() == QEvent.Type.ActivationChange and self.isActiveWindow():
+            self._model.refresh()  # the day may have changed meanwhile
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter(self).fillRect(self.rect(), color("chrome"))

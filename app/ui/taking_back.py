@@ -49,7 +49,9 @@ class TakingBack(QObject):
 
         visit = self._screen.visit
         self._screen.job.run(
-            write, lambda _: self._after_taking_back(visit, text), self._screen.on_change_failed
+            write,
+            lambda _: self._after_taking_back(visit, conversation_id, text),
+            self._screen.on_change_failed,
         )
 
     def _take_back_chat(self, conversation_id: int, text: str) -> None:
@@ -63,9 +65,9 @@ class TakingBack(QObject):
             self._screen.on_change_failed,
         )
 
-    def _after_taking_back(self, visit: int, text: str) -> None:
+    def _after_taking_back(self, visit: int, conversation_id: int, text: str) -> None:
         if visit == self._screen.visit:
             self._screen.reload()
             self._drafts.give_back(text)
         self._screen.update_state()
-        self._screen.update_chats()
+        self._screen.update_chats(conversation_id)

@@ -46,7 +46,7 @@ class Temporary(QObject):
         def kept(conversation_id: int) -> None:
             if visit == self._screen.visit:
                 self._chats.open(conversation_id)
-            self._screen.update_chats()
+            self._screen.update_chats(shown, conversation_id)
 
         self._screen.job.run(
             lambda store: copy_to_disk(store, shown), kept, self._screen.on_change_failed

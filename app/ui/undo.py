@@ -8,10 +8,15 @@ from app.store.store import Store
 
 @dataclass(frozen=True)
 class Deed:
-    """`words` say what was done ("Chat deleted"). `take_back` runs on the store's thread, `after`
-    in the window's, once it is done. `conversation_id` is the chat that it was done to."""
+    """What can be taken back.
+
+    `words` say what was done ("Chat deleted"). `take_back` runs on the store's thread, `after` in
+    the window's, once it is done. `conversation_id` is the chat that it was done to. `is_of_bin`:
+    what it was done to lies in the bin, and is lost when that is emptied.
+    """
 
     words: str
     take_back: Callable[[Store], object]
     after: Callable[[], None]
     conversation_id: int | None = None
+    is_of_bin: bool = False

@@ -48,8 +48,11 @@ def test_nothing_of_it_is_written_to_the_disk(desk: Any, folders: Folders, hold:
     shown = next(row.id for row in desk.window.sidebar.chats() if is_temporary(row.id))
     desk.chat.open_chat(shown)
     assert desk.composer.text() == f"a draft of {SECRET}"
-    desk.chat.search(SECRET)
-    desk.chat.search("")
+    found: list[Any] = []
+    desk.chat.searching.found.connect(lambda _query, hits: found.extend(hits))
+    desk.chat.searching.search(SECRET)
+    desk.until(lambda: {hit.conversation_id for hit in found} == {shown})
+    desk.chat.searching.search("")
     desk.chat.continue_in_new_chat()
     desk.until(lambda: desk.chat.state.conversation_id != shown)
     assert desk.chat.state.is_temporary

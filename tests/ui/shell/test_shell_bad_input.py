@@ -135,7 +135,7 @@ def test_an_import_can_be_cancelled_and_leaves_nothing(
         def is_set(self) -> bool:
             return False
 
-    def slow(source: Path, destination: Path, *, precision: str) -> Any:
+    def slow(source: Path, destination: Path) -> Any:
         try:
             yield Progress(1, 4, "Reading the weights")
             hold.wait(Never())
@@ -355,7 +355,7 @@ def test_an_import_beside_a_chat_shows_its_progress_and_interrupts_nothing(
         def is_set(self) -> bool:
             return False
 
-    def slow(source: Path, destination: Path, *, precision: str) -> Any:
+    def slow(source: Path, destination: Path) -> Any:
         yield Progress(1, 2, "Reading the weights")
         importing.wait(Never())
         shutil.copytree(folders.models / "tiny-llama", made)

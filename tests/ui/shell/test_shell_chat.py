@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLineEdit
 
 from app.chat.messages import Options, Stats
 from app.paths import Folders
@@ -246,7 +247,7 @@ def test_rename_in_place(desk: Any, qtbot: Any) -> None:
     desk.window.actions_["rename"].trigger()
     view = desk.window.sidebar.list
     assert view.is_renaming()
-    editor = view.findChild(type(desk.window.sidebar.search))
+    editor = view.findChild(QLineEdit, "rename")
     editor.setText("Better title")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
     desk.until(lambda: desk.titles() == ["Better title"])
@@ -256,7 +257,7 @@ def test_rename_in_place(desk: Any, qtbot: Any) -> None:
 def test_an_empty_title_changes_nothing(desk: Any, qtbot: Any) -> None:
     desk.ask("Named")
     desk.window.sidebar.rename_current()
-    editor = desk.window.sidebar.list.findChild(type(desk.window.sidebar.search))
+    editor = desk.window.sidebar.list.findChild(QLineEdit, "rename")
     editor.setText("   ")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
     desk.until_written()
