@@ -239,6 +239,7 @@ def parse(document: dict[str, Any], folder: Path) -> tuple[ModelConfig, SearchOp
                 f"{CONFIG_NAME}: eos_token_id {token} is outside the vocabulary of {vocab_size}."
             )
     _warn_unknown(model_values, decoder_values)
+    _check_sliding_window(decoder)
     parsed = ModelConfig(
         type=model.text("type"),
         vocab_size=vocab_size,
@@ -352,6 +353,34 @@ _KNOWN_DECODER = {
     "num_key_value_heads", "num_hidden_layers", "head_size", "inputs", "outputs", "pipeline",
     "sliding_window", "layer_types", "conv_cache_size", "shared_initializers",
 }  # fmt: skip
+
+
+_KNOWN_SLIDING_WINDOW = {
+    "window_size", "pad_value", "alignment", "slide_key_value_cache", "slide_inputs", "layers",
+    "cache_slack",
+}  # fmt: skip
+
+
+def _check_sliding_window(decoder: _Reader) -> None:
+    """The graphs themselves say which layers look back how far; here is only what cannot be."""
+    values = decoder.object("sliding_window")
+    if not values:
+        return
+    window = _Reader(values, "model.decoder.sliding_window")
+    window.whole("window_size", least=1)
+    window.whole("pad_value")
+    window.whole("cache_slack", least=0)
+    if window.text("alignment", "right") not in ("left", "right"):
+        raise window.fail("alignment", '"left" or "right"')
+    for name in ("slide_key_value_cache", "slide_inputs"):
+        window.flag(name, True)
+    layers = values.get("layers", [])
+    if not isinstance(layers, list) or any(type(i) is not int or i < 0 for i in layers):
+        raise window.fail("layers", "a list of numbers of layers")
+    for name in sorted(set(values) - _KNOWN_SLIDING_WINDOW):
+        log.warning(
+            "%s: model.decoder.sliding_window.%s is not known and was skipped", CONFIG_NAME, name
+        )
 
 
 def _warn_unknown(model: dict[str, Any], decoder: dict[str, Any]) -> None:

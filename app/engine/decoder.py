@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine import graph, log
-from app.engine.cache import Rows, make_cache
+from app.engine.caches import Rows, make_cache
 from app.engine.errors import EngineError, shown
 from app.engine.feeds import Feeds, Span, Tokens
 from app.engine.model import Model
@@ -74,9 +74,16 @@ class Decoder:
 
     @property
     def can_draft(self) -> bool:
-        """Whether tokens may be read on trial and taken back for nothing."""
+        """Whether tokens may be read on trial and taken back for nothing, as a rule."""
         gives_all = len(self._logits_info.shape) == 3 and self._logits_info.shape[1] <= 0
-        return gives_all and self._cache.can_rewind and self._rows == 1
+        return gives_all and self._cache.can_take_back and self._rows == 1
+
+    def can_try_out(self, count: int) -> bool:
+        """Whether so many tokens may be guessed behind the next one."""
+        total = self.length + 1 + count
+        return self.start_for(total, self.length) == self.length and self._cache.takes_back(
+            total, count
+        )
 
     # ------------------------------------------------------------ runs
 
@@ -131,7 +138,7 @@ class Decoder:
 
     def _pads_would_be_remembered(self) -> bool:
         """A state has no positions that could be masked."""
-        return not self._cache.can_rewind and bool(np.ptp(self._feeds.text_lengths))
+        return not self._cache.has_positions and bool(np.ptp(self._feeds.text_lengths))
 
     def _read_by_length(self, tokens: Tokens, stop: Stop, *, all_columns: bool) -> None:
         """Rows of the same length together, without their pads; then all side by side."""

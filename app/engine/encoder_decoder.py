@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.engine.cache import Rows
+from app.engine.caches import Rows
 from app.engine.decoder import Decoder, Logits
 from app.engine.errors import EngineError
 from app.engine.feeds import Tokens, text_lengths
@@ -92,6 +92,9 @@ class Translator:
 
     def cut(self, length: int) -> None:
         """Its one token a run has no pads."""
+
+    def can_try_out(self, count: int) -> bool:
+        return False
 
     def start_for(self, total: int, length: int) -> int:
         if length < total:

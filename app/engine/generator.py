@@ -318,8 +318,7 @@ class Generator:
             return False
         room = self._options.max_length - total - 1
         guess = self._guess(room)
-        is_plain = decoder.start_for(total + len(guess), decoder.length) == decoder.length
-        if not len(guess) or not is_plain:
+        if not len(guess) or not decoder.can_try_out(len(guess)):
             return False
         self._control.check()
         self._run_start = decoder.length

@@ -1,16 +1,17 @@
 """Reads and edits ONNX graphs in memory: which cache they want, and logits where they are wanted.
 
-The edit puts a Gather before the last projection, so that a prompt of a thousand tokens computes
-one row of logits instead of a thousand. Weights in external files are neither read nor copied, and
-nothing is written to disk. Knows nothing of sessions; where a graph does not have the known shape
-it is left as it is, which is slower and equally right.
+One edit puts a Gather before the last projection, so that a prompt of a thousand tokens computes
+one row of logits instead of a thousand; another lets attention with a window forget what
+lies before it. Weights in external files are neither read nor copied, and nothing is written to
+disk. Knows nothing of sessions; where a graph does not have the known shape it is left as it is,
+which is slower and equally right.
 """
 
 import logging
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
@@ -27,6 +28,7 @@ POSITIONS = "logits_positions"  # our graph input: int64 (K,), columns of the ru
 _PROJECTIONS = {"MatMul", "MatMulNBits", "FusedMatMul", "MatMulBnb4"}
 _ROWWISE = {"Identity", "Cast", "Add", "Sub", "Mul", "Div", "Tanh", "Neg", "Clip", "Min", "Max"}
 _ATTENTION = "GroupQueryAttention"
+_WINDOW, _SLIDES = "local_window_size", "sliding_window_cache"  # of its attributes
 _EDIT_LIMIT_BYTES = 1 << 30  # weights inside the file would be held twice while it is edited
 
 
@@ -37,12 +39,22 @@ class Graph:
     data: bytes | None = None
     has_positions: bool = False
     shares_cache: bool | None = None  # None: it could not be read, or has no cache
+    windows: Mapping[str, int] = field(default_factory=dict)  # {cache input: positions it keeps}
 
 
 def prepare(
-    source: Path | bytes, *, logits: str, past: Sequence[str], folder: Path, name: str
+    source: Path | bytes,
+    *,
+    logits: str,
+    past: Sequence[str],
+    folder: Path,
+    name: str,
+    slides: Callable[[int], bool],
 ) -> Graph:
-    """Read the model at `source`; `past` are the patterns (%d) of its key and value inputs."""
+    """Read the model at `source`; `past` are the patterns (%d) of its key and value inputs.
+
+    `slides` tells of a window's size whether caches of such layers shall hold no more than that.
+    """
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     if size > _EDIT_LIMIT_BYTES or name.endswith(".ort"):
         return Graph()
@@ -53,9 +65,10 @@ def prepare(
     expression = "|".join(re.escape(pattern).replace("%d", r"\d+") for pattern in past)
     cached = [v.name for v in model.graph.input if re.fullmatch(expression, v.name)]
     shares = shares_cache(model.graph, cached) if cached else None
-    if not _insert_positions(model.graph, logits):
-        return Graph(shares_cache=shares)
-    return Graph(model.SerializeToString(), has_positions=True, shares_cache=shares)
+    windows = _slide_windows(model.graph, cached, slides) if shares else {}
+    has_positions = _insert_positions(model.graph, logits)
+    data = model.SerializeToString() if has_positions or windows else None
+    return Graph(data, has_positions, shares, windows)
 
 
 def shares_cache(graph: onnx.GraphProto, past: Iterable[str]) -> bool:
@@ -136,7 +149,31 @@ def _serialized(graph: onnx.GraphProto) -> bytes:
     return bytes(model.SerializeToString())
 
 
-# ---------------------------------------------------------------- the edit
+# ---------------------------------------------------------------- the edits
+
+
+def _slide_windows(
+    graph: onnx.GraphProto, cached: Sequence[str], slides: Callable[[int], bool]
+) -> dict[str, int]:
+    """Tell attention with a window to keep no more than that: {cache input: window}."""
+    free = {value.name for value in graph.input if not _length(value)} & set(cached)
+    windows: dict[str, int] = {}
+    for node in graph.node:
+        if node.op_type != _ATTENTION or not set(node.input[3:5]) <= free:
+            continue
+        values = {a.name: a.i for a in node.attribute if a.name in (_WINDOW, _SLIDES)}
+        window = values.get(_WINDOW, 0)
+        if window <= 0 or _SLIDES in values or not slides(window):
+            continue
+        node.attribute.append(helper.make_attribute(_SLIDES, 1))
+        windows |= dict.fromkeys(node.input[3:5], window)
+    return windows
+
+
+def _length(cache: onnx.ValueInfoProto) -> int:
+    """The number of positions that the graph is made for; 0: any."""
+    dims = cache.type.tensor_type.shape.dim
+    return dims[2].dim_value if len(dims) == 4 else 0
 
 
 def _insert_positions(graph: onnx.GraphProto, logits: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine import graph
+from app.engine.caches.window import capacity_of
 from app.engine.config import Configuration, ModelConfig
 from app.engine.config_file import Config
 from app.engine.errors import EngineError, ModelError
@@ -176,6 +177,7 @@ def _open_session(
         ),
         folder=path.parent,
         name=path.name,
+        slides=lambda window: _slides(window, config),
     )
     session = Session(
         path,
@@ -185,6 +187,12 @@ def _open_session(
         providers=config.providers,
     )
     return edited, session
+
+
+def _slides(window: int, config: Configuration) -> bool:
+    """Whether it pays; other providers than the CPU's take such caches only in part, or not."""
+    on_cpu = all(provider.name == "cpu" for provider in config.providers)
+    return on_cpu and config.model.context_length > 2 * capacity_of(window)
 
 
 def _with_layers(renamed: Mapping[str, str], session: Session) -> dict[str, str]:

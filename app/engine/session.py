@@ -83,6 +83,7 @@ class Session:
         self._options = session_options
         self._providers = providers
         self.has_positions = edited.has_positions
+        self.windows = edited.windows  # {input of a cache that holds a window only: its size}
         self._session = self._open_edited(path, edited, data)
         # Its own copy of the bytes serves a fall-back that we do not use.
         self._session._model_bytes = None
@@ -108,7 +109,7 @@ class Session:
                 return self._open(edited.data, path.parent)
             except ModelError as error:
                 log.warning("%s is used as it is: %s", path.name, error)
-                self.has_positions = False
+                self.has_positions, self.windows = False, {}
         return self._open(data if data is not None else str(path), path.parent)
 
     def _open(self, source: str | bytes, folder: Path) -> Any:

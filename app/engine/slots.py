@@ -1,6 +1,6 @@
 """Which tensors of a graph are its memory of the text: found by the config's name patterns.
 
-Knows names and shapes; the tensors themselves are the business of cache.py.
+Knows names and shapes; the tensors themselves are the business of caches/.
 """
 
 import re
@@ -26,6 +26,7 @@ class Slot:
     row_axis: int = 0
     length_axis: int | None = 2
     fixed_length: int = 0  # 0: the graph leaves the length free
+    window: int = 0  # 0: all positions are kept
 
     def sized(self, rows: int, length: int = 0) -> tuple[int, ...]:
         shape = list(self.shape)
@@ -114,6 +115,7 @@ def _slot(
         row_axis=row_axis,
         length_axis=row_axis + 2,
         fixed_length=max(length, 0),
+        window=session.windows.get(past, 0),
     )
 
 

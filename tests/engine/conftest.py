@@ -356,6 +356,14 @@ def _window(model: onnx.ModelProto, folder: Path) -> None:
     _save(model, folder)
 
 
+def _windows(model: onnx.ModelProto, folder: Path) -> None:
+    """Both layers look back, each as far as its own window."""
+    attention = [n for n in model.graph.node if n.op_type == "GroupQueryAttention"]
+    for node, window in zip(attention, (5, 16), strict=True):
+        node.attribute.append(helper.make_attribute("local_window_size", window))
+    _save(model, folder)
+
+
 def _combined(model: onnx.ModelProto, folder: Path) -> None:
     """Keys and values of a layer in one tensor [2, B, heads, T, size], as gpt2 has them."""
     graph = model.graph
@@ -447,6 +455,7 @@ VARIANTS: dict[str, tuple[str, Callable[[onnx.ModelProto, Path], None]]] = {
     "convolution": ("tiny-llama", partial(_with_states, _CONVOLUTION)),
     "gaps": ("tiny-llama-gqa", _gaps),
     "window": ("tiny-llama-gqa", _window),
+    "windows": ("tiny-llama-gqa", _windows),
     "heads": ("tiny-llama-gqa", _heads),
     "combined": ("tiny-llama", _combined),
     "long-rope": ("tiny-llama-gqa", _long_rope),

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from app import engine as og
-from app.engine import adapters, cache, decoder, devices, graph, session
+from app.engine import adapters, decoder, devices, graph, session
+from app.engine.caches import growing, shared, state, window
 
 PLAIN = ["tiny-llama", "tiny-llama-gqa", "tiny-llama-keep"]
 KINDS = ["recurrent", "convolution", "gaps", "heads", "window", "combined", "odd-head", "unshared",
@@ -33,7 +34,7 @@ def written(generator, count=1):
 def test_tokens_and_logits_are_the_oracles(
     device, name, data_folder, open_on, generator_for, reference, monkeypatch
 ):
-    monkeypatch.setattr(cache, "STEP", 16)
+    monkeypatch.setattr(shared, "STEP", 16)
     with open_on(device, data_folder / name) as model:
         generator = generator_for(model, max_length=60, chunk_size=9)
         generator.append_tokens(list(range(100, 113)))
@@ -66,7 +67,7 @@ def test_tokens_and_logits_are_the_oracles(
 def test_every_search_writes_what_it_writes_on_the_host(
     device, name, options, rows, data_folder, open_on, generator_for, monkeypatch
 ):
-    monkeypatch.setattr(cache, "STEP", 8)
+    monkeypatch.setattr(shared, "STEP", 8)
     texts = []
     for place in ("cpu", device):
         with open_on(place, data_folder / name) as model:
@@ -80,7 +81,7 @@ def test_every_search_writes_what_it_writes_on_the_host(
 def test_every_kind_of_model_writes_what_it_writes_on_the_host(
     device, name, folder_of, open_on, generator_for, monkeypatch
 ):
-    monkeypatch.setattr(cache, "STEP", 8)
+    monkeypatch.setattr(shared, "STEP", 8)
     texts = []
     for place in ("cpu", device):
         with open_on(place, folder_of(name)) as model:
@@ -132,7 +133,7 @@ def test_any_order_of_calls_gives_what_it_gives_on_the_host(
     device, name, seed, folder_of, open_on, generator_for, monkeypatch
 ):
     """Also back to nothing, and from there to more than was ever read."""
-    monkeypatch.setattr(cache, "STEP", 8)
+    monkeypatch.setattr(shared, "STEP", 8)
     found = []
     for place in ("cpu", device):
         random = np.random.default_rng(seed)
@@ -201,7 +202,7 @@ class Border:
         self.moved, self.bound = Counter(), Counter()
         self.logits_bytes: set[int] = set()  # of single runs
         self.helper_bytes = 0  # what the largest input from the host of a small graph of ours holds
-        for module in (adapters, cache, decoder):
+        for module in (adapters, decoder, growing, shared, state, window):
             monkeypatch.setattr(module, "to_numpy", self._counted("to_numpy", session.to_numpy))
         monkeypatch.setattr(devices, "copy", self._counted("copy", devices.copy))
         plain_run = session.Session.run
@@ -249,7 +250,7 @@ def test_only_ids_masks_positions_and_logits_cross_to_the_host(
     other_device, name, options, folder_of, open_on, generator_for, monkeypatch
 ):
     """Through growth, a beam's moves and a rewind; asking for an output is what brings it over."""
-    monkeypatch.setattr(cache, "STEP", 8)
+    monkeypatch.setattr(shared, "STEP", 8)
     with open_on(other_device, folder_of(name)) as model:
         generator = generator_for(model, max_length=40, **options)
         if name == "tiny-whisper":

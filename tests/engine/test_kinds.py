@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app import engine as og
 from app.engine.beam import BeamSearch
-from app.engine.cache import MARKS
+from app.engine.caches.state import MARKS
 from app.engine.config import SearchOptions
 from app.engine.select import Preferences
 from app.engine.stage import Stage

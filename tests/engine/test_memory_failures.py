@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from app import engine as og
-from app.engine import cache
+from app.engine.caches import shared, window
 from app.engine.session import Session
 
 MAKERS = ("tensor", "zeros", "gather", "resize")  # all that takes memory for what is remembered
@@ -27,6 +27,9 @@ SCENES = {
     "recurrent with beams": ("recurrent", PLAIN | dict(num_beams=2)),
     "combined": ("combined", PLAIN),
     "per-layer heads": ("heads", PLAIN),
+    "windows": ("windows", PLAIN),
+    "windows, batch": ("windows", PLAIN | dict(batch_size=2)),
+    "windows, beams": ("window", PLAIN | dict(num_beams=2)),
 }
 
 
@@ -88,7 +91,8 @@ def text_of(model, options, failing, at):
 
 @pytest.mark.parametrize("name", SCENES)
 def test_what_fails_for_memory_can_be_done_again(name, variant, data_folder, monkeypatch):
-    monkeypatch.setattr(cache, "STEP", 8)
+    monkeypatch.setattr(shared, "STEP", 8)
+    monkeypatch.setattr(window, "SLACK", 2)
     folder, options = SCENES[name]
     place = data_folder / folder if (data_folder / folder).is_dir() else variant(folder)
     with og.Model(place) as model:

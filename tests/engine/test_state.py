@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from app import engine as og
-from app.engine import cache, decoder
+from app.engine import decoder
+from app.engine.caches import shared
 
 FOLDERS = ["tiny-llama", "tiny-llama-gqa", "tiny-llama-fp16", "tiny-llama-keep", "tiny-spm"]
 KINDS = ["external", "pruned", "lengths", "odd-head", "unshared"]
@@ -126,7 +127,7 @@ def test_other_kinds_of_graphs_equal_a_fresh_read_of_the_plain_one(
 def test_a_shared_cache_may_grow_at_any_point(
     step, actions, open_model, generator_for, reference, data_folder, monkeypatch
 ):
-    monkeypatch.setattr(cache, "STEP", step)
+    monkeypatch.setattr(shared, "STEP", step)
     subject = generator_for(open_model("tiny-llama-gqa"), chunk_size=5)
     for action, value in actions:
         note(f"{action} {value}")
@@ -135,7 +136,7 @@ def test_a_shared_cache_may_grow_at_any_point(
 
 
 def test_a_shared_cache_takes_no_more_than_a_step_ahead(open_model, generator_for, monkeypatch):
-    monkeypatch.setattr(cache, "STEP", 16)
+    monkeypatch.setattr(shared, "STEP", 16)
     subject = generator_for(open_model("tiny-llama-gqa"))
     sizes = []
     subject.append_tokens([40])
