@@ -25,7 +25,7 @@ Logits = NDArray[np.float32]
 
 class Decoder:
     def __init__(self, model: Model, *, rows: int, pad_id: int, moves_rows: bool = False) -> None:
-        """`moves_rows`: reorder is called again and again, which whole buffers make slow."""
+        """`moves_rows`: reorder is called after each token."""
         config = model.config.model
         self._model, self._pad_id = model, pad_id
         self._rows, self._vocab_size = rows, config.vocab_size
@@ -33,7 +33,8 @@ class Decoder:
             model.slots,
             rows=rows,
             limit=config.context_length,
-            is_shared=model.shares_cache and not moves_rows,
+            is_shared=model.shares_cache,
+            moves_rows=moves_rows,
         )
         self._feeds = Feeds(model.input_names, rows=rows, pad_id=pad_id)
         self._cache_names = {name for slot in model.slots for name in (slot.past, slot.present)}
@@ -254,7 +255,7 @@ class Decoder:
 
     def _gathered(self, name: str, tensor: Any, parents: Rows) -> Any:
         session = next(s.session for s in self._stages if name in s.session.inputs)
-        return session.gather(name, tensor, parents, axis=0)
+        return session.gather({name: tensor}, parents, axis=0)[name]
 
     # ------------------------------------------------------------ inputs and outputs by name
 

@@ -83,7 +83,7 @@ def shares_cache(graph: onnx.GraphProto, past: Iterable[str]) -> bool:
     return bool(wanted) and found == wanted
 
 
-def grow_model(element_type: int, *, rank: int, axis: int) -> bytes:
+def grow_model(element_type: int, rank: int, axis: int) -> bytes:
     """The first `length` positions of x along `axis`, then the filler.
 
     A graph, as are the next two, so that the copy runs on the device where the cache lies.
@@ -95,19 +95,29 @@ def grow_model(element_type: int, *, rank: int, axis: int) -> bytes:
     return _copying(nodes, element_type, rank, axis, extra={"length": [1], "filler": None})
 
 
-def cut_model(element_type: int, *, rank: int, axis: int) -> bytes:
+def cut_model(element_type: int, rank: int, axis: int) -> bytes:
     """The first `length` positions of x along `axis`."""
     nodes = [helper.make_node("Slice", ["x", "zero", "length", "axis"], ["y"])]
     return _copying(nodes, element_type, rank, axis, extra={"length": [1]})
 
 
-def gather_model(element_type: int, *, rank: int, axis: int) -> bytes:
-    """The slices of x along `axis` that `indices` names."""
-    nodes = [helper.make_node("Gather", ["x", "indices"], ["y"], axis=axis)]
-    return _copying(nodes, element_type, rank, axis, extra={"indices": ["N"]})
+def gather_model(element_type: int, rank: int, axis: int, count: int) -> bytes:
+    """The slices of x0, x1 .. along `axis` that `indices` names: y0, y1 .."""
+
+    def port(name: str, i: int, along: str) -> onnx.ValueInfoProto:
+        shape = [along if a == axis else f"D{i}_{a}" for a in range(rank)]
+        return helper.make_tensor_value_info(f"{name}{i}", element_type, shape)
+
+    indices = helper.make_tensor_value_info("indices", TensorProto.INT64, ["N"])
+    nodes = [
+        helper.make_node("Gather", [f"x{i}", "indices"], [f"y{i}"], axis=axis) for i in range(count)
+    ]
+    inputs = [indices, *(port("x", i, "X") for i in range(count))]
+    outputs = [port("y", i, "N") for i in range(count)]
+    return _serialized(helper.make_graph(nodes, "gather", inputs, outputs))
 
 
-def zeros_model(element_type: int, *, rank: int, axis: int) -> bytes:
+def zeros_model(element_type: int, rank: int, axis: int) -> bytes:
     """Zeros of the size that the input `shape` tells; `axis` is not used."""
     shape = helper.make_tensor_value_info("shape", TensorProto.INT64, [rank])
     zeros = helper.make_tensor_value_info("y", element_type, [f"D{i}" for i in range(rank)])

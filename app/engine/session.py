@@ -101,7 +101,7 @@ class Session:
         }
         self._on_host = {name for name, memory in self._memory.items() if memory.is_host}
         self._on_host |= set(self.overridable)
-        self._helpers: dict[tuple[str, int, int, int], Any] = {}
+        self._helpers: dict[tuple[str, tuple[int, ...]], Any] = {}
 
     def _open_edited(self, path: Path, edited: graph.Graph, data: bytes | None) -> Any:
         if edited.data is not None:
@@ -226,33 +226,55 @@ class Session:
             self._apply(graph.grow_model, given, target, axis)
         return target
 
-    def gather(self, name: str, tensor: Any, indices: NDArray[np.int64], *, axis: int) -> Any:
-        """The slices `indices` along an axis of a cache tensor, in a new one."""
-        shape = list(tensor.shape())
-        shape[axis] = len(indices)
-        target = self.tensor(name, shape)
-        if 0 not in shape:
-            numbers = host_tensor(np.ascontiguousarray(indices), INT64)
-            self._apply(graph.gather_model, {"x": tensor, "indices": numbers}, target, axis)
-        return target
+    def gather(
+        self, tensors: Mapping[str, Any], indices: NDArray[np.int64], *, axis: int
+    ) -> dict[str, Any]:
+        """The slices `indices` along an axis of cache tensors by name, in new ones.
+
+        All in one run: so many small ones cost more than what they copy.
+        """
+        found: dict[str, Any] = {}
+        groups: dict[tuple[int, int], list[str]] = {}
+        for name, tensor in tensors.items():
+            shape = list(tensor.shape())
+            shape[axis] = len(indices)
+            found[name] = self.tensor(name, shape)
+            if 0 not in shape:
+                groups.setdefault((tensor.element_type(), len(shape)), []).append(name)
+        numbers = host_tensor(np.ascontiguousarray(indices), INT64)
+        for (element_type, rank), names in groups.items():
+            given = {f"x{i}": tensors[name] for i, name in enumerate(names)}
+            wanted = {f"y{i}": found[name] for i, name in enumerate(names)}
+            key = element_type, rank, axis, len(names)
+            helper = self._helper(graph.gather_model, key)
+            self._run_helper(helper, {**given, "indices": numbers}, wanted)
+        return found
 
     def _apply(
         self, make: Callable[..., bytes], given: Mapping[str, Any], target: Any, axis: int = 0
     ) -> None:
         """Run a small graph where the tensors lie, whatever device that is."""
-        key = make.__name__, target.element_type(), len(target.shape()), axis
-        if key not in self._helpers:
-            options = _session_options({"intra_op_num_threads": 1})
+        key = target.element_type(), len(target.shape()), axis
+        self._run_helper(self._helper(make, key), given, {"y": target})
+
+    def _helper(self, make: Callable[..., bytes], key: tuple[int, ...]) -> Any:
+        if (make.__name__, key) not in self._helpers:
+            threads = {} if make is graph.gather_model else {"intra_op_num_threads": 1}
+            options = _session_options(threads)
             chosen = devices.add_providers(options, self._providers)
-            model = make(key[1], rank=key[2], axis=axis)
-            self._helpers[key] = onnxruntime.InferenceSession(
-                model, options, providers=chosen, enable_fallback=0
+            self._helpers[make.__name__, key] = onnxruntime.InferenceSession(
+                make(*key), options, providers=chosen, enable_fallback=0
             )
-        helper = self._helpers[key]
+        return self._helpers[make.__name__, key]
+
+    def _run_helper(
+        self, helper: Any, given: Mapping[str, Any], wanted: Mapping[str, Any]
+    ) -> None:
         binding = helper.io_binding()
         for name, value in given.items():
             binding.bind_ortvalue_input(name, value)
-        binding.bind_ortvalue_output("y", target)
+        for name, value in wanted.items():
+            binding.bind_ortvalue_output(name, value)
         try:
             helper.run_with_iobinding(binding)
         except RUN_ERRORS as error:

@@ -79,6 +79,6 @@ def test_cache_tensors_are_cut_and_grown(kind, grows, open_model, variant):
     tensor = session.zeros(name, (1, 2, 5, 16))
     resized = session.resize(name, tensor, length=3, capacity=8 if grows else 3)
     assert list(resized.shape()) == [1, 2, 8 if grows else 3, 16]
-    gathered = session.gather(name, tensor, np.array([0, 0, 0]), axis=0)
+    gathered = session.gather({name: tensor}, np.array([0, 0, 0]), axis=0)[name]
     assert list(gathered.shape()) == [3, 2, 5, 16]
     assert gathered.element_type() == tensor.element_type()

@@ -56,19 +56,23 @@ class Cache(Protocol):
     def read(self, name: str) -> Array | None: ...
 
 
-def make_cache(slots: Sequence[Slot], *, rows: int, limit: int, is_shared: bool) -> Cache:
+def make_cache(
+    slots: Sequence[Slot], *, rows: int, limit: int, is_shared: bool, moves_rows: bool
+) -> Cache:
+    """`moves_rows`: `reordered` is called after each token."""
     states = [slot for slot in slots if slot.length_axis is None]
     windows = sorted({slot.window for slot in slots if slot.window})
     whole = [slot for slot in slots if slot.length_axis is not None and not slot.window]
-    kind = SharedCache if is_shared or any(s.fixed_length for s in whole) else GrowingCache
     parts: list[Cache] = []
     if states:
         parts.append(RecurrentState(states, rows=rows))
     for window in windows:
         same = [slot for slot in slots if slot.window == window]
         parts.append(WindowCache(same, rows=rows, window=window))
-    if whole or not parts:
-        parts.append(kind(whole, rows=rows, limit=limit))
+    if whole and (is_shared or any(slot.fixed_length for slot in whole)):
+        parts.append(SharedCache(whole, rows=rows, limit=limit, moves_rows=moves_rows))
+    elif whole or not parts:
+        parts.append(GrowingCache(whole, rows=rows, limit=limit))
     return parts[0] if len(parts) == 1 else MixedCache(parts)
 
 

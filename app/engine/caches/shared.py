@@ -9,6 +9,7 @@ from app.engine.session import Array, Session, to_numpy
 from app.engine.slots import Slot
 
 STEP = 256  # positions by which a buffer grows at least
+SMALL_STEP = 32  # where rows move after each token, all of a buffer is copied
 
 
 class SharedCache:
@@ -17,9 +18,11 @@ class SharedCache:
     has_positions = True
     can_take_back = True
 
-    def __init__(self, slots: Sequence[Slot], *, rows: int, limit: int) -> None:
+    def __init__(
+        self, slots: Sequence[Slot], *, rows: int, limit: int, moves_rows: bool = False
+    ) -> None:
         self.length = 0
-        self._slots, self._rows = slots, rows
+        self._slots, self._rows, self._moves_rows = slots, rows, moves_rows
         fixed = [slot.fixed_length for slot in slots if slot.fixed_length]
         self._fixed = min(fixed, default=0)
         self._limit = self._fixed or limit
@@ -103,8 +106,12 @@ class SharedCache:
                 needed=total,
                 limit=self._limit,
             )
-        wanted = max(total, self._capacity + self._capacity // 2)
-        return self._fixed or min(self._limit, -(-wanted // STEP) * STEP)
+        if self._fixed:
+            return self._fixed
+        wanted, step = max(total, self._capacity + self._capacity // 2), STEP
+        if self._moves_rows:
+            wanted, step = total, SMALL_STEP
+        return min(self._limit, -(-wanted // step) * step)
 
     def _resize(self, capacity: int) -> None:
         """Layer by layer, so that the old and the new buffer of one layer only exist together.

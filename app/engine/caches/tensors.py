@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.engine.session import Array
+from app.engine.session import Array, Session
 from app.engine.slots import Slot
 
 Rows = NDArray[np.int64]
@@ -17,11 +17,14 @@ def all_gathered(
     slots: Sequence[Slot], tensors: Mapping[str, Any], parents: Rows
 ) -> dict[str, Any]:
     """Of the tensors that there are, in new ones."""
-    return {
-        slot.past: slot.session.gather(slot.past, tensors[slot.past], parents, axis=slot.row_axis)
-        for slot in slots
-        if slot.past in tensors
-    }
+    groups: dict[tuple[Session, int], list[str]] = {}
+    for slot in slots:
+        if slot.past in tensors:
+            groups.setdefault((slot.session, slot.row_axis), []).append(slot.past)
+    moved: dict[str, Any] = {}
+    for (session, axis), names in groups.items():
+        moved |= session.gather({name: tensors[name] for name in names}, parents, axis=axis)
+    return moved
 
 
 def joined(slot: Slot, tensors: Sequence[Any], order: Rows) -> Any:
@@ -29,7 +32,7 @@ def joined(slot: Slot, tensors: Sequence[Any], order: Rows) -> Any:
     whole = tensors[0]
     for tensor in tensors[1:]:
         whole = slot.session.join(slot.past, whole, tensor, axis=slot.row_axis)
-    return slot.session.gather(slot.past, whole, order, axis=slot.row_axis)
+    return slot.session.gather({slot.past: whole}, order, axis=slot.row_axis)[slot.past]
 
 
 def resized(slot: Slot, tensor: Any, length: int, capacity: int) -> Any:
