@@ -64,7 +64,7 @@ class _RunTimer:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        for owner, name in ((Session, "run"), (Session, "_apply"), (devices, "copy")):
+        for owner, name in ((Session, "run"), (Session, "_run_helper"), (devices, "copy")):
             setattr(owner, name, self._timed(getattr(owner, name)))
 
     def _timed(self, function: Any) -> Any:
