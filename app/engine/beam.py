@@ -2,16 +2,18 @@
 
 Knows logits, texts and scores; no model and no cache. Rows are prompt by prompt, beam by beam.
 A text's score is the sum of its tokens' log-probabilities over its length to the power of
-length_penalty (SPEC 3.6).
+length_penalty (SPEC 3.6). A beam that may not go on, for bans or a grammar, drops out: its sum is
+-inf, and others may take its place.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.config import SearchOptions
+from app.engine.errors import EngineError
 from app.engine.sampling import largest
 from app.engine.select import (
     Choice,
@@ -27,7 +29,7 @@ from app.engine.select import (
 
 Ways = tuple[NDArray[np.int64], NDArray[np.int64], Logits]  # beams, tokens, sums, best first
 
-_OUT_OF_RACE = -1e9  # the first step's other beams: they hold the same text as the first
+_DROPPED = -np.inf  # at first all but one, since all of them hold the same text
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class BeamSearch:
 
     def restart(self) -> None:
         self._prompts = [_Prompt(self._beams) for _ in range(self._batch)]
-        self._scores = np.full((self._batch, self._beams), _OUT_OF_RACE, np.float32)
+        self._scores = np.full((self._batch, self._beams), _DROPPED, np.float32)
         self._scores[:, 0] = 0.0
 
     def snapshot(self) -> Callable[[], None]:
@@ -99,16 +101,19 @@ class BeamSearch:
         ways = {}  # all of them first: what fails leaves the search as it was
         for item in (i for i, prompt in enumerate(self._prompts) if not prompt.is_done):
             here = slice(item * self._beams, (item + 1) * self._beams)
-            rows = [
-                prepared(row, text[index], self._chain, index, guide)
-                for index, row in enumerate(logits[here], here.start)
-            ]
+            rows = {
+                beam: prepared(
+                    logits[here][beam], text[here][beam], self._chain, here.start + beam, guide
+                )
+                for beam in np.flatnonzero(self._scores[item] > _DROPPED).tolist()
+            }
             ways[item] = here, self._best(item, rows)
         for item, (here, best) in ways.items():
             beams, tokens[here] = self._step(item, best, text[here])
             parents[here] = here.start + beams
         is_done = np.array([prompt.is_done for prompt in self._prompts])
-        return Choice(tokens, np.repeat(is_done, self._beams), parents)
+        has_ended = is_done[:, None] | (self._scores == _DROPPED)
+        return Choice(tokens, has_ended.ravel(), parents)
 
     def result(self, index: int, text: Tokens) -> Tokens:
         """The texts that are best as things stand; looking does not end the search."""
@@ -116,9 +121,13 @@ class BeamSearch:
         prompt = self._prompts[item]
         standing = _Prompt(self._beams, list(prompt.finished))
         if not prompt.is_done:
-            for beam in range(self._beams):
+            for beam in np.flatnonzero(self._scores[item] > _DROPPED).tolist():
                 row = text[item * self._beams + beam]
                 standing.add(Hypothesis(self._score(self._scores[item, beam], len(row)), row))
+        if rank >= len(standing.finished):
+            raise EngineError(
+                f"There is no sequence {index}: only {len(standing.finished)} may be written."
+            )
         return standing.finished[rank].tokens
 
     def _step(
@@ -135,26 +144,44 @@ class BeamSearch:
                 prompt.add(Hypothesis(self._score(sums[rank], length), text[beam].copy()))
             if len(taken) == self._beams:
                 break
-        if prompt.is_full:
+        if not taken:
+            prompt.is_done = True
+        elif prompt.is_full:
             cannot_improve = self._score(float(sums[0]), length) <= prompt.finished[-1].score
             prompt.is_done = self._options.early_stopping or cannot_improve
-        self._scores[item] = sums[taken]
-        return beams[taken], tokens[taken].astype(np.int32)
+        going = len(taken)
+        self._scores[item] = _DROPPED
+        self._scores[item, :going] = sums[taken]
+        parents = np.zeros(self._beams, np.int64)
+        parents[:going] = beams[taken]
+        chosen = np.full(self._beams, self._pad_id, np.int32)
+        chosen[:going] = tokens[taken]
+        return parents, chosen
 
-    def _best(self, item: int, rows: Sequence[Logits]) -> Ways:
+    def _best(self, item: int, rows: Mapping[int, Logits]) -> Ways:
         """The likeliest ways on; no beam gives more of them than are needed."""
-        for row in rows:
-            check_highest(float(row.max()))
         count = (1 + max(1, len(self._eos_ids))) * self._beams
-        tokens = [largest(row, count) for row in rows]
-        sums = [
-            _log_probabilities(row, ids) + score
-            for row, ids, score in zip(rows, tokens, self._scores[item], strict=True)
-        ]
-        beams = np.repeat(np.arange(len(rows)), [len(ids) for ids in tokens])
+        beams, tokens, sums = [], [], []
+        for beam, row in rows.items():
+            highest = float(row.max())  # a NaN too
+            if highest == -np.inf:
+                continue
+            check_highest(highest)
+            ids = largest(row, count)
+            with np.errstate(over="ignore"):  # what was banned twice
+                after = _log_probabilities(row, ids) + self._scores[item, beam]
+            may_follow = after > _DROPPED
+            beams.append(np.full(may_follow.sum(), beam))
+            tokens.append(ids[may_follow])
+            sums.append(after[may_follow])
+        if not sums and not self._prompts[item].finished:
+            check_highest(-np.inf)
+        if not sums:
+            nothing = np.empty(0, np.int64)
+            return nothing, nothing, np.empty(0, np.float32)
         together = np.concatenate(sums)
         order = np.argsort(-together, kind="stable")[:count]
-        return beams[order], np.concatenate(tokens)[order], together[order]
+        return np.concatenate(beams)[order], np.concatenate(tokens)[order], together[order]
 
     def _score(self, total: float, length: int) -> float:
         return float(total / float(length) ** self._options.length_penalty)

@@ -164,7 +164,7 @@ def test_logits_that_are_no_numbers_leave_the_search_as_it_was(wrong):
     good = rng.standard_normal((4, 5000)).astype(np.float32)
     good[:, 3] = 9.0  # ends, so that the first prompt would note a text
     bad = good.copy()
-    bad[3, 70] = wrong
+    bad[2, 70] = wrong
     text, ended = np.full((4, 1), 2, np.int32), np.zeros(4, np.bool_)
     searches = [BeamSearch(options, Preferences(), eos_ids=(3,), pad_id=3) for _ in range(2)]
     with pytest.raises(og.EngineError, match="not a number"):
@@ -174,3 +174,62 @@ def test_logits_that_are_no_numbers_leave_the_search_as_it_was(wrong):
     assert [searches[0].result(i, text).tolist() for i in range(2)] == [
         searches[1].result(i, text).tolist() for i in range(2)
     ]
+
+
+class _Ways:
+    """A grammar of whole texts, and a model of its own for each beginning; both made of a seed."""
+
+    def __init__(self, seed, count):
+        self._seed = seed
+        draw = np.random.default_rng(seed)
+        self.texts = {
+            tuple(draw.integers(0, 4, draw.integers(1, 5)).tolist()) for _ in range(count)
+        }
+        self.rows = np.empty((0, 0), np.int32)  # what stands in each beam
+
+    def forced_token(self, index):
+        return None
+
+    def mask(self, index, row):
+        begun = tuple(self.rows[index].tolist())
+        row[sorted(set(range(5)) - self._next(begun))] = -np.inf
+
+    def _next(self, begun):
+        """Tokens that may follow, 4 being the end."""
+        size = len(begun)
+        found = {text[size] for text in self.texts if text[:size] == begun and len(text) > size}
+        return found | ({4} if begun in self.texts else set())
+
+    def logits(self, begun):
+        key = [self._seed, *begun, len(begun)]
+        return np.random.default_rng(key).normal(0, 2, 5).astype(np.float32)
+
+    def score(self, text):
+        """By the model kept to what may follow, over the length, the end not counted."""
+        total = 0.0
+        for at, token in enumerate([*text, 4]):
+            row = self.logits(text[:at]).astype(np.float64)
+            allowed = sorted(self._next(text[:at]))
+            total += row[token] - np.log(np.exp(row[allowed]).sum())
+        return total / len(text)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_all_ways_of_a_grammar_are_found_in_their_order(seed):
+    """As many beams as there are ways, or more: every text comes out, the likeliest first."""
+    ways = _Ways(seed, 1 + seed % 7)
+    beams = max(2, len(ways.texts) + seed % 3)
+    options = SearchOptions(num_beams=beams, num_return_sequences=beams, length_penalty=1.0)
+    search = BeamSearch(options, Preferences(), eos_ids=(4,), pad_id=4)
+    text, ended = np.empty((beams, 0), np.int32), np.zeros(beams, np.bool_)
+    while not ended.all():
+        ways.rows = text
+        logits = np.array([ways.logits(tuple(row)) for row in text.tolist()])
+        choice = search.choose(logits, text, ended, ways)
+        ended = choice.ended
+        text = np.concatenate([text[choice.parents], choice.tokens[:, None]], axis=1)
+    found = [tuple(search.result(i, text).tolist()) for i in range(len(ways.texts))]
+    assert found == sorted(ways.texts, key=ways.score, reverse=True)
+    if len(ways.texts) < beams:
+        with pytest.raises(og.EngineError, match=f"only {len(ways.texts)} may be written"):
+            search.result(len(ways.texts), text)

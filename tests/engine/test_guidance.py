@@ -224,3 +224,18 @@ def test_a_mask_after_a_rewind_is_that_of_a_grammar_fed_with_what_is_left(kind, 
         matcher.mask(0, masks[1])
         assert np.isneginf(masks[0]).any()
         np.testing.assert_array_equal(*masks)
+
+
+def test_a_grammar_with_fewer_ways_than_beams_gives_all_of_them(open_model):
+    model = open_model("tiny-llama")
+    tokenizer = og.Tokenizer(model)
+    generator = guided(
+        og, model, "regex", "(no|yes)", max_length=40, num_beams=6, num_return_sequences=6
+    )
+    generator.append_tokens(PROMPT)
+    while not generator.is_done():
+        generator.generate_next_token()
+    with pytest.raises(og.EngineError, match="only . may be written"):
+        generator.get_sequence(5)
+    texts = {tokenizer.decode(generator.get_sequence(i)[4:].tolist()) for i in range(2)}
+    assert texts <= {"no", "yes"}
