@@ -5,6 +5,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from app import engine as og
 
@@ -235,7 +237,103 @@ def test_a_grammar_with_fewer_ways_than_beams_gives_all_of_them(open_model):
     generator.append_tokens(PROMPT)
     while not generator.is_done():
         generator.generate_next_token()
-    with pytest.raises(og.EngineError, match="only . may be written"):
+    with pytest.raises(og.EngineError, match=r"only \d may be written"):
         generator.get_sequence(5)
     texts = {tokenizer.decode(generator.get_sequence(i)[4:].tolist()) for i in range(2)}
     assert texts <= {"no", "yes"}
+
+
+# ---- any grammar, any draw
+
+relaxed = settings(
+    deadline=None,
+    max_examples=30,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+atoms = st.sampled_from(["a", "b ", "[a-c]", "[^a-z]", "\\d", "(x|yz)", "é", "\\."])
+repeats = st.sampled_from(["", "?", "{2}", "{1,3}", "{0,2}"])
+branches = st.lists(st.tuples(atoms, repeats).map("".join), min_size=1, max_size=4).map("".join)
+regexes = st.lists(branches, min_size=1, max_size=3).map(lambda parts: f"({'|'.join(parts)})")
+
+leaves = st.one_of(
+    st.just({"type": "boolean"}),
+    st.just({"type": "null"}),
+    st.tuples(st.integers(-9, 9), st.integers(0, 20)).map(
+        lambda pair: {"type": "integer", "minimum": pair[0], "maximum": pair[0] + pair[1]}
+    ),
+    st.integers(0, 5).map(lambda most: {"type": "string", "maxLength": most}),
+    st.lists(st.sampled_from(["red", 7, None, True]), min_size=1, unique_by=repr).map(
+        lambda values: {"enum": values}
+    ),
+)
+schemas = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        inner.map(lambda one: {"type": "array", "items": one, "maxItems": 2}),
+        st.dictionaries(st.sampled_from(["a", "b", "c"]), inner, min_size=1, max_size=2).map(
+            lambda found: {
+                "type": "object",
+                "properties": found,
+                "required": sorted(found),
+                "additionalProperties": False,
+            }
+        ),
+    ),
+    max_leaves=3,
+)
+
+
+def is_valid(value, schema):
+    if "enum" in schema:
+        return any(value == one and type(value) is type(one) for one in schema["enum"])
+    kind = schema["type"]
+    if kind == "object":
+        inner = schema["properties"]
+        return (
+            type(value) is dict
+            and set(value) == set(inner)
+            and all(is_valid(value[name], inner[name]) for name in inner)
+        )
+    if kind == "array":
+        return (
+            type(value) is list
+            and len(value) <= schema["maxItems"]
+            and all(is_valid(one, schema["items"]) for one in value)
+        )
+    if kind == "integer":
+        return type(value) is int and schema["minimum"] <= value <= schema["maximum"]
+    if kind == "string":
+        return type(value) is str and len(value) <= schema["maxLength"]
+    return value is None if kind == "null" else type(value) is bool
+
+
+def drawn(model, kind, data, seed):
+    """The text of an answer, or None where max_length cut it; every other one after a rewind."""
+    generator = guided(
+        og, model, kind, data, max_length=120, do_sample=True, top_k=0, top_p=1.0,
+        temperature=1.5, random_seed=seed,
+    )  # fmt: skip
+    generator.append_tokens(PROMPT)
+    if seed % 2:
+        for _ in range(3):
+            if not generator.is_done():
+                generator.generate_next_token()
+        generator.rewind_to(min(generator.token_count(), len(PROMPT) + 1))
+    ids = answer(generator, len(PROMPT))
+    is_cut = generator.token_count() >= 120
+    return None if is_cut else og.Tokenizer(model).decode(ids)
+
+
+@relaxed
+@given(pattern=regexes, seed=st.integers(0, 99))
+def test_what_is_drawn_under_any_expression_matches_it(pattern, seed, open_model):
+    text = drawn(open_model("tiny-llama"), "regex", pattern, seed)
+    assert text is None or re.fullmatch(pattern, text), (pattern, text)
+
+
+@relaxed
+@given(schema=schemas, seed=st.integers(0, 99))
+def test_what_is_drawn_under_any_schema_is_valid(schema, seed, open_model):
+    text = drawn(open_model("tiny-llama"), "json_schema", json.dumps(schema), seed)
+    assert text is None or is_valid(json.loads(text), schema), (schema, text)
