@@ -194,6 +194,10 @@ def test_missing_and_cut_weights_are_named(variant, tmp_path):
         ({"model__decoder__session_options": {"graph_optimization_level": []}}, "optimization"),
         ({"model__decoder__session_options": {"log_severity_level": 99}}, "cannot be loaded"),
         ({"model__decoder__session_options": {"x" * 2000: "1"}}, "x"),
+        ({"model__decoder__sliding_window": {"window_size": 0}}, "window_size"),
+        ({"model__decoder__sliding_window": {"window_size": 8, "layers": [-1]}}, "layers"),
+        ({"model__decoder__sliding_window": {"window_size": 8, "alignment": "up"}}, "alignment"),
+        ({"model__decoder__sliding_window": {"window_size": 8, "slide_inputs": 1}}, "slide_inputs"),
     ],
 )
 def test_wrong_values_in_the_config_name_the_field(folder, values, field):
@@ -202,10 +206,21 @@ def test_wrong_values_in_the_config_name_the_field(folder, values, field):
         og.Model(folder)
 
 
+def test_a_graph_that_reads_whole_windows_says_so(folder):
+    """As they are made for some processors: the prompt goes in sixteen tokens at a time."""
+    model = onnx.load(folder / "model.onnx")
+    ids = next(value for value in model.graph.input if value.name == "input_ids")
+    ids.type.tensor_type.shape.dim[1].dim_value = 16
+    onnx.save(model, folder / "model.onnx")
+    with pytest.raises(og.ModelError, match="reads 16 tokens at a time"):
+        og.Model(folder)
+
+
 def test_unknown_keys_are_skipped_and_logged(folder, caplog):
     change(folder, model__new_thing=1, search__blank_penalty=2, model__decoder__patch=3)
+    change(folder, model__decoder__sliding_window={"window_size": 8, "moves": 1})
     og.Model(folder).close()
-    for name in ("new_thing", "blank_penalty", "patch"):
+    for name in ("new_thing", "blank_penalty", "patch", "moves"):
         assert name in caplog.text
 
 
