@@ -8,7 +8,7 @@ from typing import Any
 
 from app.store.file import StoreFile
 from app.store.places import Places
-from app.store.records import MessageRecord, PartRecord, State
+from app.store.records import ConversationRecord, MessageRecord, PartRecord, State
 from app.store.rows import (
     inserted,
     json_of,
@@ -186,6 +186,49 @@ class Messages(Places):
                 show(writer, copy_id, parent)
             return copy_id
 
+    def add_conversation(
+        self,
+        chat: ConversationRecord,
+        messages: Sequence[MessageRecord],
+        files: Mapping[str, tuple[str, bytes]] = {},
+    ) -> int:
+        """A whole chat from elsewhere, in one moment: its times and branches stay, ids are new.
+
+        Parents stand before their children; `files` are what parts refer to, by sha256.
+        """
+        with self._disk.write(durable=True) as writer:
+            for digest, (media_type, data) in files.items():
+                writer.execute(
+                    "INSERT OR IGNORE INTO attachment VALUES (?, ?, ?)", (digest, media_type, data)
+                )
+            chat_id = inserted(
+                writer.execute(
+                    "INSERT INTO conversation(title, created_at, updated_at, options, folder_id,"
+                    " is_pinned) VALUES (?, ?, ?, ?, ?, ?)",
+                    (writable(chat.title), chat.created_at, chat.updated_at, json_of(chat.options),
+                     chat.folder_id, int(chat.is_pinned)),
+                )
+            )  # fmt: skip
+            numbers: dict[int | None, int] = {}
+            for record in messages:
+                numbers[record.id] = _copy_of(
+                    writer, record, chat_id, numbers.get(record.parent_id)
+                )
+            writer.execute(
+                "UPDATE conversation SET leaf_id = ?, memory_start = ? WHERE id = ?",
+                (numbers.get(chat.leaf_id), numbers.get(chat.memory_start), chat_id),
+            )
+            return chat_id
+
+    def has_conversation(self, title: str, created_at: float) -> bool:
+        """Whether one that began at this moment, under this title, is there and not deleted."""
+        rows = self._disk.read(
+            "SELECT 1 FROM conversation WHERE title = ? AND created_at = ? AND deleted_at IS NULL",
+            writable(title),
+            created_at,
+        )
+        return bool(rows)
+
     def _memory_start_of(self, conversation_id: int) -> int | None:
         file = self._of(conversation_id)
         rows = file.read("SELECT memory_start FROM conversation WHERE id = ?", conversation_id)
@@ -237,7 +280,8 @@ def _copy_of(
     writer: sqlite3.Connection, record: MessageRecord, conversation_id: int, parent: int | None
 ) -> int:
     state = State.STOPPED if record.state is State.WRITING else record.state
-    copy_id = _new_message(writer, conversation_id, parent, record.role, state, model=record.model)
+    model = writable(record.model)
+    copy_id = _new_message(writer, conversation_id, parent, record.role, state, model=model)
     writer.execute(
         "UPDATE message SET created_at = ?, token_ids = ?, details = ?, is_pinned = ? WHERE id = ?",
         (

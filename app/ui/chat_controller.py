@@ -23,6 +23,7 @@ from app.ui.chats import Chats
 from app.ui.compare_controller import CompareController
 from app.ui.context_watch import ContextWatch
 from app.ui.drafts import Drafts
+from app.ui.exchanging import Exchanging
 from app.ui.folders import Folders
 from app.ui.items import Item
 from app.ui.job import StoreJob
@@ -55,6 +56,7 @@ class ChatController(ChatScreen):
         self.open_chat_at, self.delete_chats = chats.open_at, chats.delete_several
         self.empty_bin = chats.empty_bin
         self.folders, self.searching = Folders(self), ChatSearch(job, self)
+        self.exchanging = Exchanging(self)
         self.branches = branches = Branches(self)
         branches.chat_copied.connect(chats.open)
         branches.chat_restored.connect(chats.show_again)

@@ -12,6 +12,7 @@ class DropTarget(QObject):
     """Watches `window`, covers `page`. `is_open` False: nothing is taken now."""
 
     dropped = Signal(str)  # a model
+    chats_dropped = Signal(str)  # a file of chats
     attached = Signal(list)  # files for the message
 
     def __init__(self, window: QWidget, page: QWidget) -> None:
@@ -49,7 +50,7 @@ class DropTarget(QObject):
         found = verdict(_files(event))
         if found.path is not None:
             event.acceptProposedAction()
-            self.dropped.emit(found.path)
+            (self.chats_dropped if found.is_chats else self.dropped).emit(found.path)
         elif found.files:
             event.acceptProposedAction()
             self.attached.emit(list(found.files))

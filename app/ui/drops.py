@@ -1,4 +1,5 @@
-"""What would happen with files that hover over the window. Pure: looks at names and folders."""
+"""What would happen with files that hover over the window. Pure: looks at names, and at what JSON
+files begin with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +10,16 @@ CONFIG = "genai_config.json"
 
 @dataclass(frozen=True)
 class Verdict:
-    """`path` is what would be opened, `files` what would be attached; neither: `text` says why."""
+    """`path` is what would be opened, `files` what would be attached; neither: `text` says why.
+
+    `is_chats`: what would be opened are chats.
+    """
 
     path: str | None
     title: str
     text: str
     files: tuple[str, ...] = ()
+    is_chats: bool = False
 
 
 def verdict(paths: Sequence[str]) -> Verdict:
@@ -34,6 +39,9 @@ def verdict(paths: Sequence[str]) -> Verdict:
         return Verdict(None, f"{path.name} is not a model", f"The folder has no {CONFIG}.")
     if not path.is_file():
         return Verdict(None, f"{path.name} can't be opened here", "It is no file on this computer.")
+    if path.suffix.lower() in (".json", ".zip") and _holds_chats(path):
+        words = "They join yours; what is there already is not doubled."
+        return Verdict(str(path), f"Import the chats in {path.name}", words, is_chats=True)
     return Verdict(
         None, f"Attach {path.name}", "It goes along with your next message.", (str(path),)
     )
@@ -47,6 +55,12 @@ def _several(paths: Sequence[Path]) -> Verdict:
         return Verdict(None, "Folders can't be attached", "Drop the files in them.")
     words = "They go along with your next message."
     return Verdict(None, f"Attach {len(files)} file{'s' * (len(files) != 1)}", words, files)
+
+
+def _holds_chats(path: Path) -> bool:
+    from app.chat.exchange import looks_like_chats
+
+    return looks_like_chats(path)
 
 
 def _is_model(path: Path) -> bool:

@@ -32,6 +32,7 @@ from app.ui.joints.branches import BranchesJoint
 from app.ui.joints.chats import ChatJoint
 from app.ui.joints.compare import CompareJoint
 from app.ui.joints.context import ContextJoint
+from app.ui.joints.exchange import ExchangeJoint
 from app.ui.joints.find import FindJoint
 from app.ui.joints.help import HelpJoint
 from app.ui.joints.models import ModelJoint
@@ -96,6 +97,7 @@ class MainWindow(QMainWindow):
             CompareJoint(self),
             TemporaryJoint(self),
             BinJoint(self),
+            ExchangeJoint(self),
             FindJoint(self),
             HelpJoint(self),
             PaletteJoint(self),

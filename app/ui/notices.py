@@ -33,6 +33,7 @@ def sentence(error: BaseException) -> str:
     # Imported here: these bring the engine, which must not load before the first frame.
     try:
         from app.chat.attachments import AttachmentError
+        from app.chat.exchange.errors import ExchangeError
         from app.convert.errors import ConvertError
         from app.engine.errors import EngineError
         from app.store.store import StoreError
@@ -41,7 +42,8 @@ def sentence(error: BaseException) -> str:
         log.error("Not expected", exc_info=error)
         return BUG
 
-    if isinstance(error, AttachmentError | ConvertError | EngineError | StoreError):
+    known = AttachmentError | ConvertError | EngineError | ExchangeError | StoreError
+    if isinstance(error, known):
         log.warning("%s: %s", type(error).__name__, error)
         return str(error)
     log.error("Not expected", exc_info=error)
