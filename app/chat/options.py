@@ -3,8 +3,8 @@
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
-from typing import Any, Protocol
+from dataclasses import asdict, replace
+from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from app.chat.banned import BannedWords
 from app.chat.messages import AnswerFormat, Options
@@ -189,14 +189,29 @@ def to_record(options: Options) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> Options:
-    """The same options again; what a newer or older version wrote and this one lacks is left."""
-    known = {field.name for field in fields(Options)}
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in record.items()
-        if name in known
-    }
+    """The same options again; what this version lacks, or has of another kind, is left out."""
+    values: dict[str, Any] = {}
+    for name, hint in get_type_hints(Options).items():
+        value = record.get(name)
+        value = tuple(value) if isinstance(value, list) else value
+        if name in record and _fits(value, hint):
+            values[name] = value
     return Options(**values)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    kinds = get_args(hint)
+    if get_origin(hint) is Literal:
+        return value in kinds if isinstance(value, str) else False
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+    if kinds:  # a kind, or None
+        return any(_fits(value, kind) for kind in kinds)
+    if hint in (int, float):
+        if type(value) is bool or not isinstance(value, int | float):
+            return False
+        return (hint is float or type(value) is int) and -(2**31) < value < 2**31
+    return type(value) is hint
 
 
 def drawn_seed() -> int:

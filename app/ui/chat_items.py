@@ -18,10 +18,7 @@ def options_to_details(options: Options) -> dict[str, Any]:
 
 def options_from_details(details: dict[str, Any]) -> Options:
     """What a chat was given; what this version does not know, or has of another kind, is left."""
-    try:
-        return from_record(details)
-    except (TypeError, ValueError):
-        return Options()
+    return from_record(details)
 
 
 def stats_to_details(stats: Stats) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.store.store import Store
+from app.store.store import Store, is_temporary
 from app.ui.chat_screen import ChatScreen
 from app.ui.items import Notice, Way
 from app.ui.job import Job
@@ -167,7 +167,7 @@ def _export_all(store: Store, path: Path) -> "Generator[Progress, None, None]":
     from app.chat import exchange
     from app.convert.progress import Progress
 
-    numbers = [chat.id for chat in store.conversations() if chat.id > 0]
+    numbers = [chat.id for chat in store.conversations() if not is_temporary(chat.id)]
     with exchange.chats_file(path) as write:
         for at, number in enumerate(numbers, 1):
             yield Progress(at, len(numbers), "Writing chats")
