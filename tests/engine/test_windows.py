@@ -15,6 +15,7 @@ from app.engine.session import Session
 
 KINDS = ["window", "windows"]  # one layer of two, and both
 SLACK = 8
+CACHES = [f"past_key_values.{layer}.{word}" for layer in (0, 1) for word in ("key", "value")]
 TEXT = np.random.default_rng(3).integers(3, 500, 240)
 
 relaxed = settings(
@@ -129,6 +130,37 @@ def test_a_long_text_takes_no_more_than_the_window_and_its_slack(
     for port in windows:
         kept = subject.get_input(port).shape[2]
         assert windows[port] <= kept <= held[port]
+    count = sum(held.get(port, 256) for port in CACHES)
+    print(f"{kind}: {count} positions held after 256 tokens, {256 * len(CACHES)} without windows")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_are_those_of_whole_caches(kind, models, generator_for):
+    subjects = [generator_for(model, chunk_size=7, max_length=256) for model in models(kind)]
+    for subject in subjects:
+        subject.append_tokens(TEXT[:100])
+    for token in TEXT[100:160]:
+        held, whole = (subject.get_logits() for subject in subjects)
+        np.testing.assert_allclose(held, whole, atol=1e-5)
+        for subject in subjects:
+            subject.append_tokens([token])
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("kind", ["windows"])  # the peer takes a list of layers otherwise than we
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}], ids=str)
+def test_tokens_are_the_peers(kind, options, models, variant):
+    peer = pytest.importorskip("onnxruntime_genai")
+    texts = []
+    for library, model in (og, models(kind)[0]), (peer, peer.Model(str(variant(kind)))):
+        params = library.GeneratorParams(model)
+        params.set_search_options(max_length=160, **options)
+        generator = library.Generator(model, params)
+        generator.append_tokens(TEXT[:40].astype(np.int32))
+        while not generator.is_done():
+            generator.generate_next_token()
+        texts.append(np.asarray(generator.get_sequence(0)).tolist())
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
