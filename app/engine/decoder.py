@@ -24,8 +24,16 @@ Logits = NDArray[np.float32]
 
 
 class Decoder:
-    def __init__(self, model: Model, *, rows: int, pad_id: int, moves_rows: bool = False) -> None:
-        """`moves_rows`: reorder is called after each token."""
+    def __init__(
+        self,
+        model: Model,
+        *,
+        rows: int,
+        pad_id: int,
+        moves_rows: bool = False,
+        is_part: bool = False,
+    ) -> None:
+        """`moves_rows`: reorder is called after each token; `is_part`: another one takes it up."""
         config = model.config.model
         self._model, self._pad_id = model, pad_id
         self._rows, self._vocab_size = rows, config.vocab_size
@@ -35,9 +43,10 @@ class Decoder:
             limit=config.context_length,
             is_shared=model.shares_cache,
             moves_rows=moves_rows,
+            is_part=is_part,
         )
         self._feeds = Feeds(model.input_names, rows=rows, pad_id=pad_id)
-        self._cache_names = {name for slot in model.slots for name in (slot.past, slot.present)}
+        self._cache_names = {name for slot in model.slots for name in slot.names}
         self._logits_name = config.decoder.outputs["logits"]
         outside = self._cache_names | {self._logits_name, graph.POSITIONS}
         passed = {config.decoder.inputs[word] for word in ("inputs_embeds", "hidden_states")}
@@ -148,7 +157,7 @@ class Decoder:
         rows: list[NDArray[np.intp]] = []
         for length in np.unique(lengths).tolist():
             same = np.flatnonzero(lengths == length)
-            reader = Decoder(self._model, rows=len(same), pad_id=self._pad_id)
+            reader = Decoder(self._model, rows=len(same), pad_id=self._pad_id, is_part=True)
             reader.run(tokens[same, :length], stop, all_columns=all_columns)
             readers.append(reader)
             rows.append(same)

@@ -1,10 +1,9 @@
 """Reads and edits ONNX graphs in memory: which cache they want, and logits where they are wanted.
 
 One edit puts a Gather before the last projection, so that a prompt of a thousand tokens computes
-one row of logits instead of a thousand; another lets attention with a window forget what
-lies before it. Weights in external files are neither read nor copied, and nothing is written to
-disk. Knows nothing of sessions; where a graph does not have the known shape it is left as it is,
-which is slower and equally right.
+one row of logits instead of a thousand; the other is in window_edits.py. Weights in external files
+are neither read nor copied, and nothing is written to disk. Knows nothing of sessions; where a
+graph does not have the known shape it is left as it is, which is slower and equally right.
 """
 
 import logging
@@ -19,6 +18,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto, helper
 
 from app.engine.errors import ModelError
+from app.engine.window_edits import ATTENTION, Way, forget_before_windows
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,6 @@ POSITIONS = "logits_positions"  # our graph input: int64 (K,), columns of the ru
 # One row of their output depends on the same row of their first input only.
 _PROJECTIONS = {"MatMul", "MatMulNBits", "FusedMatMul", "MatMulBnb4"}
 _ROWWISE = {"Identity", "Cast", "Add", "Sub", "Mul", "Div", "Tanh", "Neg", "Clip", "Min", "Max"}
-_ATTENTION = "GroupQueryAttention"
-_WINDOW, _SLIDES = "local_window_size", "sliding_window_cache"  # of its attributes
 _EDIT_LIMIT_BYTES = 1 << 30  # weights inside the file would be held twice while it is edited
 
 
@@ -40,6 +38,7 @@ class Graph:
     has_positions: bool = False
     shares_cache: bool | None = None  # None: it could not be read, or has no cache
     windows: Mapping[str, int] = field(default_factory=dict)  # {cache input: positions it keeps}
+    shifts_windows: bool = False  # by graph inputs of ours; else the operator does it
 
 
 def prepare(
@@ -49,11 +48,11 @@ def prepare(
     past: Sequence[str],
     folder: Path,
     name: str,
-    slides: Callable[[int], bool],
+    window_way: Callable[[int], Way],
 ) -> Graph:
     """Read the model at `source`; `past` are the patterns (%d) of its key and value inputs.
 
-    `slides` tells of a window's size whether caches of such layers shall hold no more than that.
+    `window_way` tells of a window's size how caches of such layers shall hold no more than that.
     """
     size = len(source) if isinstance(source, bytes) else source.stat().st_size
     if size > _EDIT_LIMIT_BYTES or name.endswith(".ort"):
@@ -65,10 +64,12 @@ def prepare(
     expression = "|".join(re.escape(pattern).replace("%d", r"\d+") for pattern in past)
     cached = [v.name for v in model.graph.input if re.fullmatch(expression, v.name)]
     shares = shares_cache(model.graph, cached) if cached else None
-    windows = _slide_windows(model.graph, cached, slides) if shares else {}
+    windows, shifts = (
+        forget_before_windows(model.graph, cached, window_way) if shares else ({}, False)
+    )
     has_positions = _insert_positions(model.graph, logits)
     data = model.SerializeToString() if has_positions or windows else None
-    return Graph(data, has_positions, shares, windows)
+    return Graph(data, has_positions, shares, windows, shifts)
 
 
 def shares_cache(graph: onnx.GraphProto, past: Iterable[str]) -> bool:
@@ -77,28 +78,29 @@ def shares_cache(graph: onnx.GraphProto, past: Iterable[str]) -> bool:
     found = set()
     for node in graph.node:
         touched = wanted.intersection(node.input)
-        if touched and (node.op_type != _ATTENTION or not touched <= set(node.input[3:5])):
+        if touched and (node.op_type != ATTENTION or not touched <= set(node.input[3:5])):
             return False
         found |= touched
     return bool(wanted) and found == wanted
 
 
 def grow_model(element_type: int, rank: int, axis: int) -> bytes:
-    """The first `length` positions of x along `axis`, then the filler.
+    """The positions from `start` to `end` of x along `axis`, then the filler.
 
     A graph, as are the next two, so that the copy runs on the device where the cache lies.
     """
     nodes = [
-        helper.make_node("Slice", ["x", "zero", "length", "axis"], ["kept"]),
+        helper.make_node("Slice", ["x", "start", "end", "axis"], ["kept"]),
         helper.make_node("Concat", ["kept", "filler"], ["y"], axis=axis),
     ]
-    return _copying(nodes, element_type, rank, axis, extra={"length": [1], "filler": None})
+    extra: dict[str, list[int | str] | None] = {"start": [1], "end": [1], "filler": None}
+    return _copying(nodes, element_type, rank, axis, extra=extra)
 
 
 def cut_model(element_type: int, rank: int, axis: int) -> bytes:
-    """The first `length` positions of x along `axis`."""
-    nodes = [helper.make_node("Slice", ["x", "zero", "length", "axis"], ["y"])]
-    return _copying(nodes, element_type, rank, axis, extra={"length": [1]})
+    """The positions from `start` to `end` of x along `axis`."""
+    nodes = [helper.make_node("Slice", ["x", "start", "end", "axis"], ["y"])]
+    return _copying(nodes, element_type, rank, axis, extra={"start": [1], "end": [1]})
 
 
 def gather_model(element_type: int, rank: int, axis: int, count: int) -> bytes:
@@ -147,10 +149,7 @@ def _copying(
             if shape is None
             else helper.make_tensor_value_info(name, TensorProto.INT64, shape)
         )
-    constants = [
-        helper.make_tensor("zero", TensorProto.INT64, [1], [0]),
-        helper.make_tensor("axis", TensorProto.INT64, [1], [axis]),
-    ]
+    constants = [helper.make_tensor("axis", TensorProto.INT64, [1], [axis])]
     return _serialized(helper.make_graph(nodes, "copy", inputs, [like_x("y", "Y")], constants))
 
 
@@ -160,30 +159,6 @@ def _serialized(graph: onnx.GraphProto) -> bytes:
 
 
 # ---------------------------------------------------------------- the edits
-
-
-def _slide_windows(
-    graph: onnx.GraphProto, cached: Sequence[str], slides: Callable[[int], bool]
-) -> dict[str, int]:
-    """Tell attention with a window to keep no more than that: {cache input: window}."""
-    free = {value.name for value in graph.input if not _length(value)} & set(cached)
-    windows: dict[str, int] = {}
-    for node in graph.node:
-        if node.op_type != _ATTENTION or not set(node.input[3:5]) <= free:
-            continue
-        values = {a.name: a.i for a in node.attribute if a.name in (_WINDOW, _SLIDES)}
-        window = values.get(_WINDOW, 0)
-        if window <= 0 or _SLIDES in values or not slides(window):
-            continue
-        node.attribute.append(helper.make_attribute(_SLIDES, 1))
-        windows |= dict.fromkeys(node.input[3:5], window)
-    return windows
-
-
-def _length(cache: onnx.ValueInfoProto) -> int:
-    """The number of positions that the graph is made for; 0: any."""
-    dims = cache.type.tensor_type.shape.dim
-    return dims[2].dim_value if len(dims) == 4 else 0
 
 
 def _insert_positions(graph: onnx.GraphProto, logits: str) -> bool:

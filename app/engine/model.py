@@ -17,6 +17,7 @@ from app.engine.config_file import Config
 from app.engine.errors import EngineError, ModelError
 from app.engine.session import BFLOAT16, FLOAT, FLOAT16, Session
 from app.engine.slots import Slot, find_slots
+from app.engine.window_edits import Way
 
 # From this length on these models turn positions by other factors, also those read before.
 _SWITCH_LENGTHS = {"phi3": 4097, "phimoe": 4097, "phi3small": 8193}
@@ -177,7 +178,7 @@ def _open_session(
         ),
         folder=path.parent,
         name=path.name,
-        slides=lambda window: _slides(window, config),
+        window_way=lambda window: _window_way(window, config),
     )
     session = Session(
         path,
@@ -189,10 +190,12 @@ def _open_session(
     return edited, session
 
 
-def _slides(window: int, config: Configuration) -> bool:
-    """Whether it pays; other providers than the CPU's take such caches only in part, or not."""
-    on_cpu = all(provider.name == "cpu" for provider in config.providers)
-    return on_cpu and config.model.context_length > 2 * capacity_of(window)
+def _window_way(window: int, config: Configuration) -> Way:
+    """How caches hold no more than a window, where it pays and has been measured to be right."""
+    if config.model.context_length <= 2 * capacity_of(window):
+        return "whole"
+    names = {provider.name for provider in config.providers} - {"cpu"}
+    return "evicts" if not names else "shifts" if names == {"webgpu"} else "whole"
 
 
 def _with_layers(renamed: Mapping[str, str], session: Session) -> dict[str, str]:

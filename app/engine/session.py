@@ -84,6 +84,7 @@ class Session:
         self._providers = providers
         self.has_positions = edited.has_positions
         self.windows = edited.windows  # {input of a cache that holds a window only: its size}
+        self.shifts_windows = edited.shifts_windows
         self._session = self._open_edited(path, edited, data)
         # Its own copy of the bytes serves a fall-back that we do not use.
         self._session._model_bytes = None
@@ -198,14 +199,23 @@ class Session:
             self._apply(graph.zeros_model, size, target)
         return target
 
-    def resize(self, name: str, tensor: Any, *, length: int, capacity: int, axis: int = 2) -> Any:
-        """The first `length` positions of a cache tensor in a new one of `capacity` positions."""
+    def resize(
+        self,
+        name: str,
+        tensor: Any,
+        *,
+        first: int = 0,
+        length: int,
+        capacity: int,
+        axis: int = 2,
+    ) -> Any:
+        """`length` positions from `first` on of a cache tensor, in a new one of `capacity`."""
         shape = list(tensor.shape())
         shape[axis] = capacity
         target = self.tensor(name, shape)
         if length == 0 and capacity == 0:
             return target
-        given = {"x": tensor, "length": host_tensor(np.array([length], np.int64), INT64)}
+        given = {"x": tensor, **_range(first, first + length)}
         if capacity > length:
             shape[axis] = capacity - length
             given["filler"] = self.zeros(name, shape)
@@ -221,8 +231,7 @@ class Session:
         shape[axis] += other.shape()[axis]
         target = self.tensor(name, shape)
         if 0 not in shape:
-            size = host_tensor(np.array([length], np.int64), INT64)
-            given = {"x": tensor, "length": size, "filler": other}
+            given = {"x": tensor, **_range(0, length), "filler": other}
             self._apply(graph.grow_model, given, target, axis)
         return target
 
@@ -279,6 +288,13 @@ class Session:
             helper.run_with_iobinding(binding)
         except RUN_ERRORS as error:
             self._fail(error, Stop())
+
+
+def _range(start: int, end: int) -> dict[str, Any]:
+    return {
+        name: host_tensor(np.array([number], np.int64), INT64)
+        for name, number in (("start", start), ("end", end))
+    }
 
 
 def host_tensor(array: Array, element_type: int) -> Any:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from app.engine.config import DecoderConfig
 from app.engine.errors import ModelError
 from app.engine.session import Session
+from app.engine.window_edits import shift_inputs
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Slot:
     length_axis: int | None = 2
     fixed_length: int = 0  # 0: the graph leaves the length free
     window: int = 0  # 0: all positions are kept
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All inputs and outputs that a cache binds."""
+        is_shifted = self.window and self.session.shifts_windows
+        return self.past, self.present, *(shift_inputs(self.window) if is_shifted else ())
 
     def sized(self, rows: int, length: int = 0) -> tuple[int, ...]:
         shape = list(self.shape)

@@ -228,3 +228,28 @@ def test_telemetry_cannot_be_enabled(caplog):
     og.disable_telemetry_events()
     og.enable_telemetry_events()
     assert "stays off" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("window_size", 0), ("window_size", "16"), ("window_size", None), ("pad_value", 0.5),
+        ("pad_value", []), ("alignment", "middle"), ("alignment", 1), ("slide_inputs", 1),
+        ("slide_key_value_cache", "yes"), ("layers", 3), ("layers", [-1]), ("layers", [True]),
+        ("cache_slack", -1),
+    ],
+)  # fmt: skip
+def test_a_wrong_word_about_the_window_is_told_with_file_and_field(folder, name, value):
+    config = og.Config(folder)
+    window = {"window_size": 16, "slide_inputs": False, name: value}
+    config.overlay(json.dumps({"model": {"decoder": {"sliding_window": window}}}))
+    with pytest.raises(og.ModelError, match=rf"genai_config.json: .*sliding_window\.{name} "):
+        config.freeze()
+
+
+def test_an_unknown_word_about_the_window_is_told_in_the_log(folder, caplog):
+    config = og.Config(folder)
+    window = {"window_size": 16, "slide_inputs": False, "colour": "blue"}
+    config.overlay(json.dumps({"model": {"decoder": {"sliding_window": window}}}))
+    config.freeze()
+    assert "model.decoder.sliding_window.colour is not known" in caplog.text

@@ -95,6 +95,27 @@ def test_every_kind_of_model_writes_what_it_writes_on_the_host(
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("name", ["window", "windows"])
+def test_layers_with_a_window_hold_no_more_than_that(
+    device, name, variant, open_on, generator_for, monkeypatch
+):
+    texts = []
+    for place, slack in (("cpu", 1000), (device, 8)):
+        monkeypatch.setattr(window, "SLACK", slack)
+        with open_on(place, variant(name)) as model:
+            assert bool(model.session.windows) == (slack == 8)
+            generator = generator_for(model, max_length=90, chunk_size=7)
+            generator.append_tokens(list(range(70, 100)))
+            for _ in range(14):
+                generator.generate_next_token()
+            generator.rewind_to(generator.token_count() - 2)
+            generator.append_tokens([80, 81])
+            texts.append(written(generator))
+            for port, size in model.session.windows.items():
+                assert generator.get_input(port).shape[2] <= size + 8
+    assert texts[0] == texts[1]
+
+
 @pytest.mark.parametrize("name", ["recurrent", "window", "combined", "tiny-pipeline"])
 def test_beams_of_every_kind_are_those_of_the_host(device, name, folder_of, open_on, generator_for):
     texts = []

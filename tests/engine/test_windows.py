@@ -9,12 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app import engine as og
+from app.engine import model as model_module
 from app.engine.caches import window
 from app.engine.decoder import Decoder
 from app.engine.session import Session
 
-KINDS = ["window", "windows"]  # one layer of two, and both
+# One layer of two and both, where the operator evicts by itself and where we shift the buffers.
+KINDS = [f"{kind}, {way}" for kind in ("window", "windows") for way in ("evicts", "shifts")]
 SLACK = 8
+CACHES = [f"past_key_values.{layer}.{word}" for layer in (0, 1) for word in ("key", "value")]
 TEXT = np.random.default_rng(3).integers(3, 500, 240)
 
 relaxed = settings(
@@ -41,6 +44,10 @@ def small_slack(monkeypatch):
     monkeypatch.setattr(window, "SLACK", SLACK)
 
 
+def folder_of(kind, variant):
+    return variant(kind.split(", ")[0])
+
+
 @pytest.fixture(scope="module")
 def models(variant):
     """(with windows, with whole caches) by kind."""
@@ -48,12 +55,15 @@ def models(variant):
 
     def both(kind):
         if kind not in opened:
-            folder = variant(kind)
-            with pytest.MonkeyPatch().context() as large:
-                large.setattr(window, "SLACK", 1000)  # then it is not worth it
-                whole = og.Model(folder)
-            opened[kind] = og.Model(folder), whole
-            assert [bool(m.session.windows) for m in opened[kind]] == [True, False]
+            folder, way = folder_of(kind, variant), kind.split(", ")[1]
+            found = []
+            for chosen in (way, "whole"):
+                with pytest.MonkeyPatch().context() as changed:
+                    changed.setattr(model_module, "_window_way", lambda *_, way=chosen: way)
+                    found.append(og.Model(folder))
+            assert [bool(m.session.windows) for m in found] == [True, False]
+            assert found[0].session.shifts_windows == (way == "shifts")
+            opened[kind] = tuple(found)
         return opened[kind]
 
     return both
@@ -102,7 +112,7 @@ def test_any_order_of_calls_equals_a_fresh_read(
         perform(subject, action, value, monkeypatch)
     text = subject.get_sequence(0).tolist()
     if text:
-        expected = reference(variant(kind), text)
+        expected = reference(folder_of(kind, variant), text)
         np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
 
 
@@ -119,7 +129,7 @@ def test_a_long_text_takes_no_more_than_the_window_and_its_slack(
             return make(session, port, shape)
 
         monkeypatch.setattr(Session, name, seen)
-    subject = generator_for(models(kind)[0], max_length=256)
+    subject = generator_for(models(kind)[0], chunk_size=7, max_length=256)
     subject.append_tokens(TEXT[:20])
     while not subject.is_done():
         subject.generate_next_token()
@@ -129,6 +139,37 @@ def test_a_long_text_takes_no_more_than_the_window_and_its_slack(
     for port in windows:
         kept = subject.get_input(port).shape[2]
         assert windows[port] <= kept <= held[port]
+    count = sum(held.get(port, 256) for port in CACHES)
+    print(f"{kind}: {count} positions held after 256 tokens, {256 * len(CACHES)} without windows")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_are_those_of_whole_caches(kind, models, generator_for):
+    subjects = [generator_for(model, chunk_size=7, max_length=256) for model in models(kind)]
+    for subject in subjects:
+        subject.append_tokens(TEXT[:100])
+    for token in TEXT[100:160]:
+        held, whole = (subject.get_logits() for subject in subjects)
+        np.testing.assert_allclose(held, whole, atol=1e-5)
+        for subject in subjects:
+            subject.append_tokens([token])
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("kind", KINDS[2:])  # the peer takes a list of layers otherwise than we
+@pytest.mark.parametrize("options", [{}, {"num_beams": 3}], ids=str)
+def test_tokens_are_the_peers(kind, options, models, variant):
+    peer = pytest.importorskip("onnxruntime_genai")
+    texts = []
+    for library, model in (og, models(kind)[0]), (peer, peer.Model(str(folder_of(kind, variant)))):
+        params = library.GeneratorParams(model)
+        params.set_search_options(max_length=160, **options)
+        generator = library.Generator(model, params)
+        generator.append_tokens(TEXT[:40].astype(np.int32))
+        while not generator.is_done():
+            generator.generate_next_token()
+        texts.append(np.asarray(generator.get_sequence(0)).tolist())
+    assert texts[0] == texts[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,15 +182,16 @@ def test_the_last_tokens_are_taken_back_for_nothing(kind, models, generator_for,
         return run(self, tokens, *arguments, **named)
 
     monkeypatch.setattr(Decoder, "run", counting)
+    free = SLACK // 2 if kind.endswith("shifts") else SLACK
     subject = generator_for(models(kind)[0], max_length=256)
     for length in range(30, 200, 3):
         subject.rewind_to(0)
-        subject.append_tokens(TEXT[: length - SLACK])
-        for token in TEXT[length - SLACK : length]:
+        subject.append_tokens(TEXT[: length - free])
+        for token in TEXT[length - free : length]:
             subject.append_tokens([token])
         subject.get_logits()
         read.clear()
-        subject.rewind_to(length - SLACK + 1)
+        subject.rewind_to(length - free + 1)
         subject.append_tokens([7])
         subject.get_logits()
         assert sum(read) <= 2, length

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from app.engine.caches.growing import GrowingCache
 from app.engine.caches.shared import SharedCache
+from app.engine.caches.shifted import ShiftedCache
 from app.engine.caches.state import RecurrentState
 from app.engine.caches.tensors import Rows, Take
 from app.engine.caches.window import WindowCache
@@ -57,9 +58,16 @@ class Cache(Protocol):
 
 
 def make_cache(
-    slots: Sequence[Slot], *, rows: int, limit: int, is_shared: bool, moves_rows: bool
+    slots: Sequence[Slot],
+    *,
+    rows: int,
+    limit: int,
+    is_shared: bool,
+    moves_rows: bool,
+    is_part: bool = False,
 ) -> Cache:
-    """`moves_rows`: `reordered` is called after each token."""
+    """`moves_rows`: `reordered` is called after each token; `is_part`: another one's `assembled`
+    takes it up."""
     states = [slot for slot in slots if slot.length_axis is None]
     windows = sorted({slot.window for slot in slots if slot.window})
     whole = [slot for slot in slots if slot.length_axis is not None and not slot.window]
@@ -68,7 +76,19 @@ def make_cache(
         parts.append(RecurrentState(states, rows=rows))
     for window in windows:
         same = [slot for slot in slots if slot.window == window]
-        parts.append(WindowCache(same, rows=rows, window=window))
+        if same[0].session.shifts_windows:
+            parts.append(
+                ShiftedCache(
+                    same,
+                    rows=rows,
+                    limit=limit,
+                    window=window,
+                    moves_rows=moves_rows,
+                    keeps_all=is_part,
+                )
+            )
+        else:
+            parts.append(WindowCache(same, rows=rows, window=window))
     if whole and (is_shared or any(slot.fixed_length for slot in whole)):
         parts.append(SharedCache(whole, rows=rows, limit=limit, moves_rows=moves_rows))
     elif whole or not parts:

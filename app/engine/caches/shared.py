@@ -30,6 +30,11 @@ class SharedCache:
         self._capacity, self._is_uneven = 0, False
         self._bound: list[Any] = []
 
+    @property
+    def _kept(self) -> int:
+        """Positions of the text in the buffers."""
+        return self.length
+
     def prepare(self, total: int) -> None:
         capacity = self._capacity_for(total)
         if capacity != self._capacity or self._is_uneven:
@@ -94,7 +99,7 @@ class SharedCache:
     def read(self, name: str) -> Array | None:
         for slot in self._slots:
             if name in (slot.past, slot.present) and slot.past in self._tensors:
-                return first(slot, to_numpy(self._tensors[slot.past]), self.length)
+                return first(slot, to_numpy(self._tensors[slot.past]), self._kept)
         return None
 
     def _capacity_for(self, total: int) -> int:
@@ -126,5 +131,5 @@ class SharedCache:
                 shape = slot.sized(self._rows, capacity)
                 self._tensors[slot.past] = slot.session.zeros(slot.past, shape)
             elif old.shape()[slot.length_axis] != capacity:
-                self._tensors[slot.past] = resized(slot, old, self.length, capacity)
+                self._tensors[slot.past] = resized(slot, old, self._kept, capacity)
         self._capacity, self._is_uneven = capacity, False

@@ -35,10 +35,11 @@ def joined(slot: Slot, tensors: Sequence[Any], order: Rows) -> Any:
     return slot.session.gather({slot.past: whole}, order, axis=slot.row_axis)[slot.past]
 
 
-def resized(slot: Slot, tensor: Any, length: int, capacity: int) -> Any:
+def resized(slot: Slot, tensor: Any, length: int, capacity: int, *, first: int = 0) -> Any:
+    """`length` positions from `first` on, in room for `capacity`."""
     assert slot.length_axis is not None
     return slot.session.resize(
-        slot.past, tensor, length=length, capacity=capacity, axis=slot.length_axis
+        slot.past, tensor, first=first, length=length, capacity=capacity, axis=slot.length_axis
     )
 
 
