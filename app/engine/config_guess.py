@@ -45,10 +45,26 @@ def guess(folder: Path, onnx_name: str = "") -> dict[str, Any]:
             "eos_token_id": ids,
             "pad_token_id": ids[0] if pad is None else pad,
             "bos_token_id": 0 if bos is None else bos,
-            "decoder": {"filename": onnx_name or _only_graph(folder)},
+            "decoder": {"filename": onnx_name or _only_graph(folder), **_shapes(values)},
         },
         "search": {name: generation[name] for name in _SAMPLING if name in generation},
     }
+
+
+def _shapes(values: dict[str, Any]) -> dict[str, int]:
+    """For graphs that do not say the shape of their cache."""
+    heads = values.get("num_attention_heads") or values.get("n_head")
+    found = {
+        "num_attention_heads": heads,
+        "num_key_value_heads": values.get("num_key_value_heads") or heads,
+        "num_hidden_layers": values.get("num_hidden_layers") or values.get("n_layer"),
+        "hidden_size": values.get("hidden_size") or values.get("n_embd"),
+        "head_size": values.get("head_dim"),
+    }
+    sizes = {name: size for name, size in found.items() if type(size) is int and size > 0}
+    if "head_size" not in sizes and {"num_attention_heads", "hidden_size"} <= set(sizes):
+        sizes["head_size"] = sizes["hidden_size"] // sizes["num_attention_heads"]
+    return sizes
 
 
 def _first(values: dict[str, Any], generation: dict[str, Any], name: str) -> Any:

@@ -65,6 +65,8 @@ class Feeds:
                 feeds[name] = makers[words[name]](info)
             elif name == "num_logits_to_keep" or name.startswith("onnx::Neg_"):
                 feeds[name] = _scalar(info, lambda span: 0)
+            elif name == "use_cache_branch":  # of graphs that hold both of Optimum's decoders
+                feeds[name] = _scalar(info, lambda span: span.start > 0)
         return feeds
 
     def measure_prompt(self, tokens: Tokens) -> None:

@@ -27,6 +27,7 @@ from app.convert import (
     require_space,
     writing_to,
 )
+from app.library import exports
 from app.library.errors import LibraryError
 from app.library.graph_facts import graph_facts
 
@@ -86,6 +87,9 @@ def import_model(
     _sweep(models)
     try:
         if source.is_dir() or source.suffix == ".onnx":
+            folder = source.parent if source.suffix == ".onnx" else source
+            if not (folder / CONFIG).is_file() and exports.holds_export(source):
+                return (yield from _adopt(exports.find_export(source), models))
             return (yield from _copy(source, models))
         name = gguf_name(source) + ("" if precision == "stored" else f"-{precision}")
         destination = _free(models, name)
@@ -210,6 +214,24 @@ def _copy(source: Path, models: Path) -> Generator[Progress, None, Path]:
             for size in _copy_file(file, target):
                 done += size
                 yield Progress(done, model.size_bytes, text)
+    return destination
+
+
+def _adopt(export: exports.Export, models: Path) -> Generator[Progress, None, Path]:
+    """All files side by side, with a genai_config.json of what they say."""
+    name = export.folder.resolve().name
+    destination = _free(models, folder_name(name))
+    total = export.size_bytes
+    require_space(models, total)
+    text = f"Copying {name}, the form {export.graph.name}"
+    done = 0
+    with new_folder(destination) as folder, writing_to(destination):
+        for file in export.files:
+            for size in _copy_file(file, folder / file.name):
+                done += size
+                yield Progress(done, total, text)
+        (folder / CONFIG).write_text(exports.written(export.config), encoding="utf-8")
+        inspect(folder)
     return destination
 
 

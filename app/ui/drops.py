@@ -32,11 +32,15 @@ def verdict(paths: Sequence[str]) -> Verdict:
         )
     if path.is_dir() and (path / CONFIG).is_file():
         return Verdict(str(path), f"Add {path.name}", "It is copied into the models folder.")
+    if (path.is_dir() or path.suffix == ".onnx") and _is_export(path):
+        return Verdict(str(path), f"Add {path.name}", "It is copied into the models folder.")
     if path.name == CONFIG or path.suffix == ".onnx":
         folder = path.parent
         return Verdict(str(folder), f"Add {folder.name}", "It is copied into the models folder.")
     if path.is_dir():
-        return Verdict(None, f"{path.name} is not a model", f"The folder has no {CONFIG}.")
+        return Verdict(
+            None, f"{path.name} is not a model", f"The folder has no {CONFIG}, and no config.json."
+        )
     if not path.is_file():
         return Verdict(None, f"{path.name} can't be opened here", "It is no file on this computer.")
     if path.suffix.lower() in (".json", ".zip") and _holds_chats(path):
@@ -55,6 +59,18 @@ def _several(paths: Sequence[Path]) -> Verdict:
         return Verdict(None, "Folders can't be attached", "Drop the files in them.")
     words = "They go along with your next message."
     return Verdict(None, f"Attach {len(files)} file{'s' * (len(files) != 1)}", words, files)
+
+
+def _is_export(path: Path) -> bool:
+    """Of Hugging Face's tools: a config.json beside graphs, or above the folder that holds them."""
+    folder = path.parent if path.suffix == ".onnx" else path
+    has_own = (folder / CONFIG).is_file()
+    has_graph = path.suffix == ".onnx" or any(
+        next(folder.glob(pattern), None) for pattern in ("*.onnx", "onnx/*.onnx")
+    )
+    places = [folder, folder.parent] if folder.name == "onnx" else [folder]
+    has_config = any((place / "config.json").is_file() for place in places)
+    return not has_own and has_graph and has_config
 
 
 def _holds_chats(path: Path) -> bool:

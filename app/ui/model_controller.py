@@ -136,7 +136,8 @@ class ModelController(QObject):
         from app.library.models import import_model
 
         source = Path(path)
-        if source.suffix == ".onnx" or source.name == CONFIG:
+        is_graph = source.suffix == ".onnx" and (source.parent / CONFIG).is_file()
+        if is_graph or source.name == CONFIG:
             source = source.parent
         if self._is_ours(source):
             self.load(str(source))
