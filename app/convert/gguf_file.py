@@ -7,9 +7,10 @@ tables of tensor types and their dequantisation are that package's. Knows nothin
 
 import errno
 import mmap
+import re
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -26,6 +27,8 @@ from app.convert.errors import ConvertError
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MAX_DIMENSIONS = 4
+MAX_PARTS = 1000
+_SPLIT = re.compile(r"(?P<name>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 # What the reader can hand out; the gguf package knows more names than it can dequantise.
 READABLE_TYPES = frozenset(
     GGMLQuantizationType[name]
@@ -52,13 +55,17 @@ READABLE_TYPES = frozenset(
 
 @dataclass(frozen=True)
 class Tensor:
-    """Where a tensor lies. `shape` has the row length last, as numpy has it."""
+    """Where a tensor lies. `shape` has the row length last, as numpy has it.
+
+    `part` tells which file of a split model, counted from 0.
+    """
 
     name: str
     shape: tuple[int, ...]
     type: GGMLQuantizationType
     offset: int
     size_bytes: int
+    part: int = 0
 
 
 class _Cut(Exception):
@@ -106,19 +113,48 @@ _VALUES: dict[int, Callable[[_Cursor], Any]] = {
 
 
 class GgufFile:
-    """An open GGUF file: `metadata`, `tensors`, and their rows. Close it, or use `with`."""
+    """An open GGUF file: `metadata`, `tensors`, and their rows. Close it, or use `with`.
+
+    Of a model that is split, as llama.cpp names the files, any part opens all that lie beside it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._data = _map(path)
+        self.paths = split_paths(path)
+        self._maps: list[mmap.mmap] = []
+        self.metadata: Mapping[str, Any] = {}
+        self.tensors: dict[str, Tensor] = {}
         try:
-            self.metadata, self.tensors = _read_header(self._data, path.name)
+            for part, each in enumerate(self.paths):
+                self._add(part, each)
         except BaseException:
             self.close()
             raise
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(len(data) for data in self._maps)
+
+    def _add(self, part: int, path: Path) -> None:
+        self._maps.append(_map(path))
+        metadata, tensors = _read_header(self._maps[-1], path.name)
+        count, number = metadata.get("split.count", 1), metadata.get("split.no", 0)
+        if type(count) is not int or type(number) is not int:
+            raise ConvertError(f"“{path.name}” is damaged: it does not say which part it is.")
+        if count not in (0, len(self.paths)) or (count and number != part):
+            raise ConvertError(
+                f"“{path.name}” is part {number + 1} of {count} of a model: give all parts the "
+                "names that they had, in one folder."
+            )
+        if part == 0:
+            self.metadata = metadata
+        if doubled := self.tensors.keys() & tensors.keys():
+            raise ConvertError(f"“{path.name}” is damaged: it has “{doubled.pop()}” again.")
+        self.tensors |= {name: replace(tensor, part=part) for name, tensor in tensors.items()}
+
     def close(self) -> None:
-        self._data.close()
+        for data in self._maps:
+            data.close()
 
     def __enter__(self) -> "GgufFile":
         return self
@@ -143,7 +179,8 @@ class GgufFile:
         """The stored bytes of some rows, as they are: (rows, bytes of a row)."""
         row_bytes = tensor.size_bytes // prod(tensor.shape[:-1])
         # Copied out of the map at once, so that nothing keeps the map open.
-        stored = np.frombuffer(self._data, np.uint8, tensor.size_bytes, tensor.offset)
+        data = self._maps[tensor.part]
+        stored = np.frombuffer(data, np.uint8, tensor.size_bytes, tensor.offset)
         return stored.reshape(-1, row_bytes)[rows]
 
     def rows(self, tensor: Tensor, rows: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -154,6 +191,19 @@ class GgufFile:
         """All values of a small tensor, in its shape."""
         rows = np.arange(prod(tensor.shape[:-1]))
         return self.rows(tensor, rows).reshape(tensor.shape)
+
+
+def split_paths(path: Path) -> list[Path]:
+    """All files of a split model by the name of one, NAME-00002-of-00003.gguf; else that file."""
+    match = _SPLIT.fullmatch(path.name)
+    count = int(match["count"]) if match else 1
+    if match is None or not 1 <= int(match["number"]) <= count <= MAX_PARTS:
+        return [path]
+    name, ending = match["name"], path.suffix
+    return [
+        path.with_name(f"{name}-{number:05}-of-{count:05}{ending}")
+        for number in range(1, count + 1)
+    ]
 
 
 def decoded(blocks: NDArray[np.uint8], type: GGMLQuantizationType) -> NDArray[np.float32]:

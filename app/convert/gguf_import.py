@@ -57,11 +57,6 @@ def import_gguf(
 
 
 def _decoder(file: GgufFile) -> Decoder:
-    parts = file.metadata.get("split.count", 1)
-    if not isinstance(parts, int) or parts != 1:
-        raise ConvertError(
-            f"“{file.path.name}” is one of {parts} parts of a model: join them to one file first."
-        )
     family = file.metadata.get("general.architecture")
     if not isinstance(family, str) or family not in FAMILIES:
         known = ", ".join(FAMILIES)
@@ -83,7 +78,7 @@ def _facts(
             sizes[name] = sizes.get(name, 0) + part.tensor.size_bytes
     return {
         "source": source.path.name,
-        "source_bytes": source.path.stat().st_size,
+        "source_bytes": source.size_bytes,
         "source_types": dict(sorted(sizes.items(), key=lambda item: -item[1])),
         "precision": precision,
         "rounding_error": loss.relative,

@@ -12,6 +12,7 @@ _QUANTISATION = re.compile(
     r"[-._ ](?:(?:UD-)?I?Q\d+(?:_[A-Z0-9]+)*|T?Q\d_\d|B?F(?:16|32)|FP(?:16|32)|MXFP4(?:_MOE)?)$",
     re.IGNORECASE,
 )
+_PART = re.compile(r"-\d{5}-of-\d{5}$")  # of a split model
 _SAYS_NOTHING = re.compile(
     r"(?:ggml[-_ ]?)?model|gguf|weights|sha256[-_:][0-9a-f]+|[0-9a-f]{16,}|", re.IGNORECASE
 )
@@ -23,7 +24,7 @@ MAX_BYTES = 200  # file systems allow 255, and an import on its way has a longer
 def gguf_name(source: Path) -> str:
     """From the file's name, or from the name inside if the file is called “model.gguf” or so."""
     stem = source.stem if source.suffix.lower() == ".gguf" else source.name
-    name = _QUANTISATION.sub("", stem)
+    name = _QUANTISATION.sub("", _PART.sub("", stem))
     if not _SAYS_NOTHING.fullmatch(name):
         return folder_name(name)
     try:

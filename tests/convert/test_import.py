@@ -6,6 +6,7 @@ import struct
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -130,6 +131,52 @@ def test_token_by_token_in_one_shared_buffer_is_the_same(
         session.run_with_iobinding(binding)
         rows.append(binding.get_outputs()[0].numpy()[0, 0])
     assert relative_error(np.array(rows), folder_logits(tmp_path / "out", IDS, session)) < 1e-5
+
+
+def split(make_gguf: Make, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The parts of a model, as the gguf package splits one."""
+    folder.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(gguf, "GGUFWriter", partial(gguf.GGUFWriter, split_max_tensors=7))
+        make_gguf(folder / "tiny.gguf", type="Q4_1", tied=False)
+    return sorted(folder.glob("*.gguf"))
+
+
+def test_a_model_in_parts_is_one_model(
+    tmp_path: Path, make_gguf: Make, folder_logits: Logits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = split(make_gguf, tmp_path / "parts", monkeypatch)
+    assert len(parts) > 2
+    assert parts[0].name.startswith("tiny-00001-of-0000")
+    run(make_gguf(tmp_path / "whole.gguf", type="Q4_1", tied=False), tmp_path / "whole")
+    expected = folder_logits(tmp_path / "whole", IDS)
+    for number in (0, 2):  # any part will do
+        run(parts[number], tmp_path / f"from-{number}")
+        found = folder_logits(tmp_path / f"from-{number}", IDS)
+        np.testing.assert_array_equal(found, expected)
+    data = (tmp_path / "from-0" / "model.onnx.data").read_bytes()
+    assert data == (tmp_path / "whole" / "model.onnx.data").read_bytes()
+
+
+def test_parts_that_do_not_belong_together(
+    tmp_path: Path, make_gguf: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = split(make_gguf, tmp_path / "parts", monkeypatch)
+    whole = parts[1].read_bytes()
+    parts[1].unlink()
+    with pytest.raises(ConvertError, match=parts[1].name):
+        run(parts[0], tmp_path / "out")
+    parts[1].write_bytes(parts[2].read_bytes())
+    with pytest.raises(ConvertError, match="part 3 of"):
+        run(parts[0], tmp_path / "out")
+    parts[1].write_bytes(whole[:-5])
+    with pytest.raises(ConvertError, match=f"{parts[1].name}.*cut"):
+        run(parts[0], tmp_path / "out")
+    alone = tmp_path / "alone.gguf"
+    alone.write_bytes(whole)
+    with pytest.raises(ConvertError, match="part 2 of"):
+        run(alone, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 # ---- what lies in the folder
@@ -334,7 +381,7 @@ def test_damaged_bytes_never_give_a_traceback(tmp_path: Path, make_gguf: Make) -
         ({"facts": {"general.architecture": "mamba"}}, "family “mamba”"),
         ({"facts": {"llama.expert_count": 8}}, "mixture of experts"),
         ({"facts": {"llama.rope.scaling.type": "odd"}}, "“odd” position scaling"),
-        ({"facts": {"split.count": 3}}, "one of 3 parts"),
+        ({"facts": {"split.count": 3}}, "part 1 of 3"),
         ({"without": ("blk.1.ffn_up.weight",)}, "“blk.1.ffn_up.weight”"),
         ({"without": ("token_embd.weight",)}, "“token_embd.weight”"),
         ({"facts": {"llama.attention.value_length": 32}}, "keys and values differ"),
