@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine import graph, log
-from app.engine.caches import Rows, make_cache
+from app.engine.caches import Rows, SlidingCache, make_cache
 from app.engine.errors import EngineError, shown
 from app.engine.feeds import Feeds, Span, Tokens
+from app.engine.input_windows import InputWindows
 from app.engine.model import Model
 from app.engine.session import BFLOAT16, FLOAT, Array, TensorInfo, host_tensor, to_numpy, widen
 from app.engine.stage import Stage
@@ -44,7 +45,17 @@ class Decoder:
             is_shared=model.shares_cache,
             moves_rows=moves_rows,
             is_part=is_part,
+            pad_value=config.decoder.sliding_window.pad_value
+            if config.decoder.sliding_window
+            else 0,
         )
+        self._windows = model.input_windows
+        if rows > 1 and self._windows is not None:
+            if self._windows.is_fixed:
+                raise EngineError(
+                    "This model reads one text at a time: batch_size and num_beams must be 1."
+                )
+            self._windows = None
         self._feeds = Feeds(model.input_names, rows=rows, pad_id=pad_id)
         self._cache_names = {name for slot in model.slots for name in slot.names}
         self._logits_name = config.decoder.outputs["logits"]
@@ -56,8 +67,8 @@ class Decoder:
             self._stages.append(Stage(part, feeds, outside=outside, passed=passed))
             if not part.runs_once:
                 passed |= {part.renamed.get(name, name) for name in part.session.outputs}
-        self._head = next(s for s in self._stages if self._logits_name in s.session.outputs)
-        self._logits_info = self._head.session.outputs[self._logits_name]
+        heads = [s for s in self._stages if self._logits_name in s.session.outputs]
+        self._heads, self._head = heads, heads[0]  # the one that ran last, or is about to
         names = config.decoder.inputs
         self._limits = {
             names["input_ids"]: self._vocab_size,
@@ -76,6 +87,10 @@ class Decoder:
         self.length = 0
         self.logits_length = -1  # number of tokens after which `logits` stands; -1: worth nothing
         self.logits: Logits = np.zeros((rows, self._vocab_size), np.float32)
+
+    @property
+    def _logits_info(self) -> TensorInfo:
+        return self._head.session.outputs[self._logits_name]
 
     @property
     def fixed_rows(self) -> int:
@@ -115,12 +130,42 @@ class Decoder:
             tokens = self._feeds.compacted(tokens)
         elif self.length == 0:
             self._feeds.measure_prompt(tokens)
-        span = Span(tokens, self.length)
         self.logits_length = -1
         self._trial = None
         if self.length == 0 and self._pads_would_be_remembered():
             self._read_by_length(tokens, stop, all_columns=all_columns)
-            return
+        elif self._windows is None:
+            self._read(Span(tokens, self.length), stop, all_columns, wants_logits)
+        else:
+            self._read_in_windows(self._windows, tokens, stop, all_columns, wants_logits)
+
+    def _read_in_windows(
+        self,
+        windows: InputWindows,
+        tokens: Tokens,
+        stop: Stop,
+        all_columns: bool,
+        wants_logits: bool,
+    ) -> None:
+        start, end = self.length, self.length + tokens.shape[1]
+        found = []
+        try:
+            for span in windows.spans(tokens, start, self._pad_id):
+                is_last = span.total - span.after == end
+                self._read(span, stop, all_columns, all_columns or (wants_logits and is_last))
+                if all_columns:
+                    found.append(self._raw.copy())
+        except BaseException:
+            self.rewind_to(start)
+            raise
+        if len(found) > 1:
+            self._raw, self._bound_shape = np.concatenate(found, axis=1), ()
+
+    def _read(self, span: Span, stop: Stop, all_columns: bool, wants_logits: bool) -> None:
+        """One run of the graphs."""
+        width = span.tokens.shape[1]
+        if isinstance(self._cache, SlidingCache):
+            self._cache.expect(width, span.before)
         self._cache.prepare(span.total)
         passed = dict(self._passed)
         columns: NDArray[np.int64] | None = None
@@ -131,7 +176,9 @@ class Decoder:
                 continue
             stage.bind_inputs(span, passed)
             self._cache.bind(stage.binding, stage.session)
-            if stage is self._head:
+            if stage in self._heads:
+                if stage is not self._head:
+                    self._head, self._bound_shape = stage, ()
                 columns = self._bind_logits(span, all_columns=all_columns)
             stage.run(stop)
             if len(self._stages) > 1:
@@ -144,7 +191,13 @@ class Decoder:
         self.length, self._last_passed = span.total, passed
         self._is_long = self._is_long_at(span.total)
         if wants_logits or not self._head.part.is_lm_head:
-            self._take_logits(columns, width=tokens.shape[1])
+            self._take_logits(columns, width=width, after=span.after)
+        if span.before or span.after:
+            if self._raw.shape[1] == width:
+                self._raw, self._bound_shape = self._raw[:, span.before : width - span.after], ()
+            self.length -= span.after
+            self._cache.rewind_to(self.length)
+            self.logits_length = min(self.logits_length, self.length)
 
     def _pads_would_be_remembered(self) -> bool:
         """A state has no positions that could be masked."""
@@ -345,7 +398,7 @@ class Decoder:
             elif span.start == 0 and self._rows > 1:
                 columns = np.unique(self._feeds.text_lengths - 1)
             else:
-                columns = self._first_column if width == 1 else np.array([width - 1])
+                columns = self._first_column if width == 1 else np.array([width - span.after - 1])
             self._head.bind(graph.POSITIONS, columns)
         self._bind_outputs(width if columns is None else len(columns))
         return columns
@@ -360,11 +413,13 @@ class Decoder:
             self._raw = raw.reshape(self._rows, -1, shape[-1])
             self._bound_shape = shape
 
-    def _take_logits(self, columns: NDArray[np.int64] | None, *, width: int) -> None:
+    def _take_logits(
+        self, columns: NDArray[np.int64] | None, *, width: int, after: int = 0
+    ) -> None:
         """Each row's last text token's logits, as float32, in `logits`."""
         count = self._raw.shape[1]
         if self._rows == 1 or self.length != width or count == 1:
-            rows = self._raw[:, -1]
+            rows = self._raw[:, -1 - after if count == width else -1]
         else:
             given = np.arange(count) if columns is None else columns
             at = np.searchsorted(given, self._feeds.text_lengths - 1)
