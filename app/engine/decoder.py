@@ -50,12 +50,9 @@ class Decoder:
             else 0,
         )
         self._windows = model.input_windows
-        if rows > 1 and self._windows is not None:
-            if self._windows.is_fixed:
-                raise EngineError(
-                    "This model reads one text at a time: batch_size and num_beams must be 1."
-                )
-            self._windows = None
+        if self._windows is not None:
+            self._windows.check(rows, has_positions=self._cache.has_positions)
+            self._windows = self._windows if rows == 1 else None
         self._feeds = Feeds(model.input_names, rows=rows, pad_id=pad_id)
         self._cache_names = {name for slot in model.slots for name in slot.names}
         self._logits_name = config.decoder.outputs["logits"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.engine.config import ModelConfig
-from app.engine.errors import ModelError
+from app.engine.errors import EngineError, ModelError
 from app.engine.feeds import Span, Tokens
 
 
@@ -24,6 +24,18 @@ class InputWindows:
     is_fixed: bool
     pads_before: bool
     past: int = 0
+
+    def check(self, rows: int, *, has_positions: bool) -> None:
+        """What cannot be filled up with pads is refused."""
+        if self.is_fixed and rows > 1:
+            raise EngineError(
+                "This model reads one text at a time: batch_size and num_beams must be 1."
+            )
+        if self.is_fixed and self.width > 1 and not has_positions:
+            raise EngineError(
+                f"A model with recurrent layers cannot be run by a graph that takes {self.width} "
+                "tokens at a time: its state would remember the pads."
+            )
 
     def spans(self, tokens: Tokens, start: int, pad_id: int) -> Iterator[Span]:
         """One for each run; what stands after its text is to be taken back."""

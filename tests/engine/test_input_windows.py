@@ -5,12 +5,14 @@ import json
 import shutil
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app import engine as og
+from app.engine.caches import window
 from app.engine.session import Session
 
 KINDS = ["fixed-runs", "wide-runs", "wide-runs-gqa"]
@@ -158,4 +160,29 @@ def test_graphs_of_any_size_get_prompts_in_parts(
         subject.append_tokens(TEXT[:17])
         assert widths == [7, 7, 3]
         expected = reference(data_folder / "tiny-llama-gqa", TEXT[:17].tolist())
+        np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("base", ["windows", "recurrent"])
+def test_what_pads_would_spoil_is_left_whole_or_refused(
+    base, variant, tmp_path, generator_for, reference, monkeypatch
+):
+    """A cache that would forget text for pads, and a state that would remember the pads."""
+    monkeypatch.setattr(window, "SLACK", 8)
+    folder = tmp_path / "model"
+    shutil.copytree(variant(base), folder)
+    model = onnx.load(folder / "model.onnx")
+    for value in [*model.graph.input, *model.graph.output]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param == "S":
+                dim.dim_value = 6
+    onnx.save(model, folder / "model.onnx")
+    with og.Model(folder) as opened:
+        if base == "recurrent":
+            with pytest.raises(og.EngineError, match="state would remember the pads"):
+                generator_for(opened)
+            return
+        subject = generator_for(opened)
+        subject.append_tokens(TEXT[:100])
+        expected = reference(variant(base), TEXT[:100].tolist())
         np.testing.assert_allclose(subject.get_logits()[0], expected, atol=2e-4)
