@@ -112,6 +112,16 @@ class PartConfig:
 
 
 @dataclass(frozen=True)
+class SlidingWindow:
+    """How graphs of a fixed size are fed. Which layers look back how far, the graphs say."""
+
+    window_size: int
+    slide_inputs: bool = True
+    alignment: Literal["left", "right"] = "right"  # where the text stands in a run with pads
+    pad_value: int = 0  # what an empty cache is filled with
+
+
+@dataclass(frozen=True)
 class DecoderConfig:
     filename: str
     inputs: Mapping[str, str]  # our word -> name in the graph
@@ -124,6 +134,7 @@ class DecoderConfig:
     num_hidden_layers: int = 0
     head_size: int = 0
     pipeline: tuple[StageConfig, ...] = ()
+    sliding_window: SlidingWindow | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from app.engine.config import (
     PartConfig,
     Provider,
     SearchOptions,
+    SlidingWindow,
     StageConfig,
     coerce_option,
     provider_word,
@@ -239,7 +240,6 @@ def parse(document: dict[str, Any], folder: Path) -> tuple[ModelConfig, SearchOp
                 f"{CONFIG_NAME}: eos_token_id {token} is outside the vocabulary of {vocab_size}."
             )
     _warn_unknown(model_values, decoder_values)
-    _check_sliding_window(decoder)
     parsed = ModelConfig(
         type=model.text("type"),
         vocab_size=vocab_size,
@@ -260,6 +260,7 @@ def parse(document: dict[str, Any], folder: Path) -> tuple[ModelConfig, SearchOp
             num_hidden_layers=decoder.whole("num_hidden_layers"),
             head_size=decoder.whole("head_size"),
             pipeline=_parse_pipeline(decoder),
+            sliding_window=_parse_sliding_window(decoder),
         ),
         encoder=_parse_part(model, "encoder", ENCODER_INPUTS, ENCODER_OUTPUTS),
         embedding=_parse_part(model, "embedding", EMBEDDING_INPUTS, EMBEDDING_OUTPUTS),
@@ -361,19 +362,18 @@ _KNOWN_SLIDING_WINDOW = {
 }  # fmt: skip
 
 
-def _check_sliding_window(decoder: _Reader) -> None:
-    """The graphs themselves say which layers look back how far; here is only what cannot be."""
+def _parse_sliding_window(decoder: _Reader) -> SlidingWindow | None:
+    """The graphs themselves say which layers look back how far; `layers` and `cache_slack` are
+    only looked at."""
     values = decoder.object("sliding_window")
     if not values:
-        return
+        return None
     window = _Reader(values, "model.decoder.sliding_window")
-    window.whole("window_size", least=1)
-    window.whole("pad_value")
     window.whole("cache_slack", least=0)
-    if window.text("alignment", "right") not in ("left", "right"):
+    window.flag("slide_key_value_cache", True)
+    alignment = window.text("alignment", "right")
+    if alignment not in ("left", "right"):
         raise window.fail("alignment", '"left" or "right"')
-    for name in ("slide_key_value_cache", "slide_inputs"):
-        window.flag(name, True)
     layers = values.get("layers", [])
     if not isinstance(layers, list) or any(type(i) is not int or i < 0 for i in layers):
         raise window.fail("layers", "a list of numbers of layers")
@@ -381,6 +381,12 @@ def _check_sliding_window(decoder: _Reader) -> None:
         log.warning(
             "%s: model.decoder.sliding_window.%s is not known and was skipped", CONFIG_NAME, name
         )
+    return SlidingWindow(
+        window_size=window.whole("window_size", least=1),
+        slide_inputs=window.flag("slide_inputs", True),
+        alignment="left" if alignment == "left" else "right",
+        pad_value=window.whole("pad_value"),
+    )
 
 
 def _warn_unknown(model: dict[str, Any], decoder: dict[str, Any]) -> None:

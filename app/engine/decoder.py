@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine import graph, log
-from app.engine.caches import Rows, make_cache
+from app.engine.caches import Rows, SlidingCache, make_cache
 from app.engine.errors import EngineError, shown
 from app.engine.feeds import Feeds, Span, Tokens
+from app.engine.input_windows import InputWindows
+from app.engine.logits_output import Logits, LogitsOutput
 from app.engine.model import Model
-from app.engine.session import BFLOAT16, FLOAT, Array, TensorInfo, host_tensor, to_numpy, widen
+from app.engine.session import Array, to_numpy
 from app.engine.stage import Stage
 from app.engine.stop import Stop
-
-Logits = NDArray[np.float32]
 
 
 class Decoder:
@@ -44,11 +44,18 @@ class Decoder:
             is_shared=model.shares_cache,
             moves_rows=moves_rows,
             is_part=is_part,
+            pad_value=config.decoder.sliding_window.pad_value
+            if config.decoder.sliding_window
+            else 0,
         )
+        self._windows = model.input_windows
+        if self._windows is not None:
+            self._windows.check(rows, has_positions=self._cache.has_positions)
+            self._windows = self._windows if rows == 1 else None
         self._feeds = Feeds(model.input_names, rows=rows, pad_id=pad_id)
         self._cache_names = {name for slot in model.slots for name in slot.names}
-        self._logits_name = config.decoder.outputs["logits"]
-        outside = self._cache_names | {self._logits_name, graph.POSITIONS}
+        logits_name = config.decoder.outputs["logits"]
+        outside = self._cache_names | {logits_name, graph.POSITIONS}
         passed = {config.decoder.inputs[word] for word in ("inputs_embeds", "hidden_states")}
         self._stages: list[Stage] = []
         for part in model.parts:
@@ -56,8 +63,7 @@ class Decoder:
             self._stages.append(Stage(part, feeds, outside=outside, passed=passed))
             if not part.runs_once:
                 passed |= {part.renamed.get(name, name) for name in part.session.outputs}
-        self._head = next(s for s in self._stages if self._logits_name in s.session.outputs)
-        self._logits_info = self._head.session.outputs[self._logits_name]
+        self._output = LogitsOutput(self._stages, logits_name, self._vocab_size)
         names = config.decoder.inputs
         self._limits = {
             names["input_ids"]: self._vocab_size,
@@ -69,9 +75,6 @@ class Decoder:
         self._last_passed: dict[str, Any] = {}
         self._switch_length = model.switch_length
         self._is_long = False  # whether the cache was computed with the factors of long texts
-        self._first_column = np.zeros(1, np.int64)
-        self._raw: Array = np.empty(0, np.float32)  # (B, K, V) of the last run, as the graph's type
-        self._bound_shape: tuple[int, ...] = ()
         self._trial: Logits | None = None  # (K, V): logits after tokens that were read on trial
         self.length = 0
         self.logits_length = -1  # number of tokens after which `logits` stands; -1: worth nothing
@@ -80,13 +83,13 @@ class Decoder:
     @property
     def fixed_rows(self) -> int:
         """The number of rows that the graphs are made for; 0: any."""
-        return max((i.shape[0] for i in self._head.session.inputs.values() if i.shape), default=0)
+        inputs = self._output.head.session.inputs.values()
+        return max((info.shape[0] for info in inputs if info.shape), default=0)
 
     @property
     def can_draft(self) -> bool:
         """Whether tokens may be read on trial and taken back for nothing, as a rule."""
-        gives_all = len(self._logits_info.shape) == 3 and self._logits_info.shape[1] <= 0
-        return gives_all and self._cache.can_take_back and self._rows == 1
+        return self._output.gives_all and self._cache.can_take_back and self._rows == 1
 
     def can_try_out(self, count: int) -> bool:
         """Whether so many tokens may be guessed behind the next one."""
@@ -115,15 +118,44 @@ class Decoder:
             tokens = self._feeds.compacted(tokens)
         elif self.length == 0:
             self._feeds.measure_prompt(tokens)
-        span = Span(tokens, self.length)
         self.logits_length = -1
         self._trial = None
         if self.length == 0 and self._pads_would_be_remembered():
             self._read_by_length(tokens, stop, all_columns=all_columns)
-            return
+        elif self._windows is None:
+            self._read(Span(tokens, self.length), stop, all_columns, wants_logits)
+        else:
+            self._read_in_windows(self._windows, tokens, stop, all_columns, wants_logits)
+
+    def _read_in_windows(
+        self,
+        windows: InputWindows,
+        tokens: Tokens,
+        stop: Stop,
+        all_columns: bool,
+        wants_logits: bool,
+    ) -> None:
+        start, end = self.length, self.length + tokens.shape[1]
+        found = []
+        try:
+            for span in windows.spans(tokens, start, self._pad_id):
+                is_last = span.total - span.after == end
+                self._read(span, stop, all_columns, all_columns or (wants_logits and is_last))
+                if all_columns:
+                    found.append(self._output.raw.copy())
+        except BaseException:
+            self.rewind_to(start)
+            raise
+        if len(found) > 1:
+            self._output.replace(np.concatenate(found, axis=1))
+
+    def _read(self, span: Span, stop: Stop, all_columns: bool, wants_logits: bool) -> None:
+        """One run of the graphs."""
+        lengths = self._feeds.text_lengths
+        if isinstance(self._cache, SlidingCache):
+            self._cache.expect(span.tokens.shape[1], span.before)
         self._cache.prepare(span.total)
         passed = dict(self._passed)
-        columns: NDArray[np.int64] | None = None
         for stage in self._stages:
             if not self._is_due(stage, span):
                 continue
@@ -131,8 +163,7 @@ class Decoder:
                 continue
             stage.bind_inputs(span, passed)
             self._cache.bind(stage.binding, stage.session)
-            if stage is self._head:
-                columns = self._bind_logits(span, all_columns=all_columns)
+            self._output.bind(stage, span, lengths, all_columns=all_columns)
             stage.run(stop)
             if len(self._stages) > 1:
                 given = stage.passed_on()
@@ -143,8 +174,12 @@ class Decoder:
         self._tell_log()
         self.length, self._last_passed = span.total, passed
         self._is_long = self._is_long_at(span.total)
-        if wants_logits or not self._head.part.is_lm_head:
-            self._take_logits(columns, width=tokens.shape[1])
+        if span.after:
+            self.length -= span.after
+            self._cache.rewind_to(self.length)
+        if wants_logits or not self._output.head.part.is_lm_head:
+            self.logits = self._output.take(span, lengths)
+            self.logits_length = self.length
 
     def _pads_would_be_remembered(self) -> bool:
         """A state has no positions that could be masked."""
@@ -162,19 +197,17 @@ class Decoder:
             readers.append(reader)
             rows.append(same)
         order = np.argsort(np.concatenate(rows))
-        width = max(reader._raw.shape[1] for reader in readers)
-        raw = np.zeros((len(tokens), width, self._raw_width()), self._logits_info.numpy_type)
-        for same, reader in zip(rows, readers, strict=True):
-            raw[same, : reader._raw.shape[1]] = reader._raw
+        outputs = [reader._output for reader in readers]
+        width = max(output.raw.shape[1] for output in outputs)
+        raw = np.zeros((len(tokens), width, self._output.width), self._output.info.numpy_type)
+        for same, output in zip(rows, outputs, strict=True):
+            raw[same, : output.raw.shape[1]] = output.raw
         take = self._cache.assembled([reader._cache for reader in readers], order, total)
         take()  # nothing fails from here on
-        self._raw, self._bound_shape = raw, ()
+        self._output.replace(raw)
         self.logits = np.concatenate([reader.logits for reader in readers])[order]
         self.length = self.logits_length = total
         self._is_long = self._is_long_at(total)
-
-    def _raw_width(self) -> int:
-        return _logits_shape(self._logits_info, 1, 1, self._vocab_size)[-1]
 
     def rewind_to(self, length: int) -> None:
         """Go back to `length` tokens, or to fewer where the cache cannot: see `length` then."""
@@ -193,7 +226,7 @@ class Decoder:
         """
         count = guess.shape[1]
         self.run(np.concatenate([tokens, guess], axis=1), stop, all_columns=True)
-        rows = self._as_float(self._raw[0, -count - 1 :, : self._vocab_size])
+        rows = self._output.as_float(self._output.raw[0, -count - 1 :])
         self.rewind_to(self.length - count)
         self._trial = rows[1:]
         self.logits, self.logits_length = rows[:1], self.length
@@ -249,7 +282,7 @@ class Decoder:
         if not log.is_on("model_output_shapes") and not log.is_on("model_output_values"):
             return
         tensors = [(n, to_numpy(t)) for stage in self._stages for n, t in stage.passed_on().items()]
-        for name, array in [*tensors, (self._logits_name, self._raw)]:
+        for name, array in [*tensors, (self._output.name, self._output.raw)]:
             log.note("model_output_shapes", f"{name} {list(array.shape)}")
             log.note("model_output_values", f"{name} {array.reshape(-1)[:10]}")
 
@@ -317,12 +350,9 @@ class Decoder:
 
     def output(self, name: str) -> Array:
         found: Array | None = None
-        if name == self._logits_name and self.logits_length >= 0:
-            is_wide = self._logits_info.element_type == BFLOAT16
-            raw = self._raw[
-                :, : self._raw.shape[1] - (0 if self._trial is None else len(self._trial))
-            ]
-            found = self._as_float(raw) if is_wide else raw.copy()
+        if name == self._output.name and self.logits_length >= 0:
+            on_trial = 0 if self._trial is None else len(self._trial)
+            found = self._output.output(self._output.raw.shape[1] - on_trial)
         elif name in self._cache_names:
             found = self._cache.read(name)
         elif self.length:
@@ -332,54 +362,3 @@ class Decoder:
         if found is None:
             raise EngineError(f"Generator output {shown(name)} was not found.")
         return found
-
-    # ------------------------------------------------------------ logits
-
-    def _bind_logits(self, span: Span, *, all_columns: bool) -> NDArray[np.int64] | None:
-        """Columns of this run whose logits are computed; None if the graph gives all of them."""
-        width = span.tokens.shape[1]
-        columns: NDArray[np.int64] | None = None
-        if self._head.session.has_positions:
-            if all_columns:
-                columns = np.arange(width)
-            elif span.start == 0 and self._rows > 1:
-                columns = np.unique(self._feeds.text_lengths - 1)
-            else:
-                columns = self._first_column if width == 1 else np.array([width - 1])
-            self._head.bind(graph.POSITIONS, columns)
-        self._bind_outputs(width if columns is None else len(columns))
-        return columns
-
-    def _bind_outputs(self, count: int) -> None:
-        shape = _logits_shape(self._logits_info, self._rows, count, self._vocab_size)
-        if shape != self._bound_shape:
-            raw = np.empty(shape, self._logits_info.numpy_type)
-            self._head.binding.bind_ortvalue_output(
-                self._logits_name, host_tensor(raw, self._logits_info.element_type)
-            )
-            self._raw = raw.reshape(self._rows, -1, shape[-1])
-            self._bound_shape = shape
-
-    def _take_logits(self, columns: NDArray[np.int64] | None, *, width: int) -> None:
-        """Each row's last text token's logits, as float32, in `logits`."""
-        count = self._raw.shape[1]
-        if self._rows == 1 or self.length != width or count == 1:
-            rows = self._raw[:, -1]
-        else:
-            given = np.arange(count) if columns is None else columns
-            at = np.searchsorted(given, self._feeds.text_lengths - 1)
-            rows = self._raw[np.arange(self._rows), at]
-        self.logits = self._as_float(rows[:, : self._vocab_size])
-        self.logits_length = self.length
-
-    def _as_float(self, raw: Array) -> Logits:
-        """float32 already: no copy, and so worth something until the next run."""
-        element_type = self._logits_info.element_type
-        return raw if element_type == FLOAT else widen(raw, element_type)
-
-
-def _logits_shape(info: TensorInfo, rows: int, count: int, vocab_size: int) -> tuple[int, ...]:
-    vocabulary = info.shape[-1] if info.shape[-1] > 0 else vocab_size
-    if len(info.shape) == 2:
-        return rows, vocabulary
-    return rows, info.shape[1] if info.shape[1] > 0 else count, vocabulary

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from app.engine.caches import Rows
-from app.engine.decoder import Decoder, Logits
+from app.engine.decoder import Decoder
 from app.engine.errors import EngineError
 from app.engine.feeds import Tokens, text_lengths
+from app.engine.logits_output import Logits
 from app.engine.model import Model
 from app.engine.session import Array
 from app.engine.stop import Stop

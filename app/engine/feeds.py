@@ -21,14 +21,17 @@ _MASK_STEP = 1024
 
 @dataclass(frozen=True)
 class Span:
-    """The tokens (B, L) of one run; `start` tokens were read before them."""
+    """The tokens (B, L) of one run; `start` tokens were read before them. The first `before` of
+    its columns are pads; the last `after` ones too, but they are read like text."""
 
     tokens: Tokens
     start: int
+    before: int = 0
+    after: int = 0
 
     @property
     def total(self) -> int:
-        return self.start + int(self.tokens.shape[1])
+        return self.start + int(self.tokens.shape[1]) - self.before
 
 
 class Feeds:
@@ -125,6 +128,9 @@ class Feeds:
         return ids
 
     def _mask(self, info: TensorInfo) -> Feed:
+        if len(info.shape) == 2 and info.shape[1] > 0:
+            return _fixed_mask(info)
+
         def mask(span: Span) -> Array:
             kept = self._masks.get(info.numpy_type)
             if kept is None or kept.shape[1] < span.total:
@@ -144,10 +150,13 @@ class Feeds:
         one = np.zeros((*axes, 1, 1), info.numpy_type)
 
         def positions(span: Span) -> Array:
-            if self.rows == 1 and span.total == span.start + 1:
+            if self.rows == 1 and span.tokens.shape[1] == 1:
                 one[...] = span.start
                 return one
             columns = self._columns(np.arange(span.start, span.total)).astype(info.numpy_type)
+            if span.before or span.after:  # pads must not leave the tables of positions
+                columns = np.minimum(columns, span.total - span.after - 1)
+                columns = np.pad(columns, ((0, 0), (span.before, 0)))
             return np.array(np.broadcast_to(columns, (*axes, *columns.shape)))
 
         return positions
@@ -183,6 +192,21 @@ def _scalar(info: TensorInfo, value: Callable[[Span], int]) -> Feed:
         return kept
 
     return scalar
+
+
+def _fixed_mask(info: TensorInfo) -> Feed:
+    """Of all positions that the graph knows, the run's last: its text, and before it the past."""
+
+    def mask(span: Span) -> Array:
+        width = info.shape[1]
+        given = np.zeros((len(span.tokens), width), info.numpy_type)
+        text = span.tokens.shape[1] - span.before
+        given[:, width - text :] = 1
+        end = width - text - span.before
+        given[:, max(0, end - span.start) : end] = 1
+        return given
+
+    return mask
 
 
 def _no_features(info: TensorInfo) -> Feed:

@@ -16,12 +16,13 @@ from numpy.typing import ArrayLike
 from app.engine.adapters import Adapters
 from app.engine.arguments import checked_logits, checked_tokens
 from app.engine.beam import BeamSearch
-from app.engine.decoder import Decoder, Logits
+from app.engine.decoder import Decoder
 from app.engine.encoder_decoder import Translator, make_decoder
 from app.engine.errors import ContextFullError, EngineError, shown
 from app.engine.feeds import Tokens
 from app.engine.guidance import Guidance, GuidanceOptions
 from app.engine.log import note
+from app.engine.logits_output import Logits
 from app.engine.model import Model
 from app.engine.params import GeneratorParams, changed, check, checked_bias, checked_ids
 from app.engine.run_control import RunControl

@@ -15,6 +15,7 @@ from app.engine.caches.window import capacity_of
 from app.engine.config import Configuration, ModelConfig
 from app.engine.config_file import Config
 from app.engine.errors import EngineError, ModelError
+from app.engine.input_windows import InputWindows, input_windows
 from app.engine.session import BFLOAT16, FLOAT, FLOAT16, Session
 from app.engine.slots import Slot, find_slots
 from app.engine.window_edits import Way
@@ -61,9 +62,21 @@ class Model:
         shares: list[bool] = []
         self._parts = [_open(plan, self.config, shares) for plan in _plans(model)]
         _check(self._parts, self.config)
-        self.slots: list[Slot] = find_slots((p.session for p in self._parts), model.decoder)
+        self.slots: list[Slot] = find_slots(
+            (p.session for p in self._parts), model.decoder, model.context_length
+        )
         self.shares_cache = all(shares) if shares else self.config.search.past_present_share_buffer
         self.input_names = _input_names(model)
+        ids = self.input_names["input_ids"]
+        self.input_windows: InputWindows | None = input_windows(
+            [
+                (p.session.inputs[ids].shape, p.runs_on_prompt, p.runs_on_token)
+                for p in self._parts
+                if ids in p.session.inputs and not p.runs_once
+            ],
+            model,
+            slides=any(slot.gives_new_only for slot in self.slots),
+        )
         switch = _SWITCH_LENGTHS.get(model.type, 0)
         self.switch_length = switch if switch <= model.context_length else 0
         self.device_type = self._parts[-1].session.device_type

@@ -189,6 +189,13 @@ class Session:
                 f"Not enough memory for {size / 2**20:.0f} MiB of the conversation's cache."
             ) from error
 
+    def filled(self, name: str, shape: Sequence[int], value: int) -> Any:
+        """On the host filled with `value`, elsewhere with zeros."""
+        if value == 0 or not self.is_host(name):
+            return self.zeros(name, shape)
+        info = self.inputs[name]
+        return host_tensor(np.full(shape, value, info.numpy_type), info.element_type)
+
     def zeros(self, name: str, shape: Sequence[int]) -> Any:
         if self.is_host(name):  # pages that nothing writes to are not even taken from the system
             info = self.inputs.get(name) or self.outputs[name]

@@ -28,6 +28,7 @@ class Slot:
     length_axis: int | None = 2
     fixed_length: int = 0  # 0: the graph leaves the length free
     window: int = 0  # 0: all positions are kept
+    gives_new_only: bool = False  # what comes out are the run's positions, without the past
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -37,18 +38,21 @@ class Slot:
 
     def sized(self, rows: int, length: int = 0) -> tuple[int, ...]:
         shape = list(self.shape)
-        shape[self.row_axis] = rows
+        if not self.gives_new_only:  # its graphs are made for one row, whatever they call it
+            shape[self.row_axis] = rows
         if self.length_axis is not None:
             shape[self.length_axis] = length
         return tuple(shape)
 
 
-def find_slots(sessions: Iterable[Session], config: DecoderConfig) -> list[Slot]:
+def find_slots(
+    sessions: Iterable[Session], config: DecoderConfig, context_length: int
+) -> list[Slot]:
     """The cache tensors by the config's name patterns; gaps are normal in hybrid models."""
     slots: dict[str, Slot] = {}
     for session in sessions:
         for past, present, kind in _patterns(config):
-            for slot in _matching(session, config, past, present, kind):
+            for slot in _matching(session, config, past, present, kind, context_length):
                 slots.setdefault(slot.past, slot)
     return list(slots.values())
 
@@ -76,7 +80,12 @@ def _patterns(config: DecoderConfig) -> list[tuple[str, str, str]]:
 
 
 def _matching(
-    session: Session, config: DecoderConfig, past: str, present: str, kind: str
+    session: Session,
+    config: DecoderConfig,
+    past: str,
+    present: str,
+    kind: str,
+    context_length: int,
 ) -> list[Slot]:
     expression = re.compile(re.escape(past).replace("%d", r"(\d+)"))
     found = []
@@ -87,8 +96,23 @@ def _matching(
         target = present.replace("%d", match[1]) if match.groups() else present
         if target not in session.outputs:
             raise ModelError(f"The graph has the input {name} but no output {target}.")
-        found.append(_slot(session, config, name, target, info.shape, kind))
+        axis = _split_axis(info.shape, session.outputs[target].shape, context_length)
+        if kind == "attention" and axis is not None:
+            found.append(
+                Slot(session, name, target, info.shape, length_axis=axis, gives_new_only=True)
+            )
+        else:
+            found.append(_slot(session, config, name, target, info.shape, kind))
     return found
+
+
+def _split_axis(past: tuple[int, ...], present: tuple[int, ...], whole: int) -> int | None:
+    """The axis along which the past and what is new are a whole context; None: none is."""
+    if len(past) != len(present) or min((*past, *present), default=0) <= 0:
+        return None
+    axes = [axis for axis in range(len(past)) if past[axis] + present[axis] == whole]
+    rest = {axis: past[:axis] + past[axis + 1 :] for axis in axes}
+    return next((a for a in axes if rest[a] == present[:a] + present[a + 1 :]), None)
 
 
 def _slot(

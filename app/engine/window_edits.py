@@ -31,6 +31,8 @@ def forget_before_windows(
     graph: onnx.GraphProto, cached: Sequence[str], way_of: Callable[[int], Way]
 ) -> tuple[dict[str, int], bool]:
     """({cache input: its window}, whether they are shifted); all in one way."""
+    if any(_is_fixed(value) for value in graph.input if value.name not in cached):
+        return {}, False  # pads fill its runs up: they would push text out
     free = {value.name for value in graph.input if not _length(value)} & set(cached)
     found: list[tuple[onnx.NodeProto, int, Way]] = []
     for node in graph.node:
@@ -96,6 +98,12 @@ def _shift(graph: onnx.GraphProto, shifted: Iterable[tuple[onnx.NodeProto, int]]
                 (end, TensorProto.INT64, [1]),
             )
         )
+
+
+def _is_fixed(value: onnx.ValueInfoProto) -> bool:
+    dims = value.type.tensor_type.shape.dim
+    is_whole = value.type.tensor_type.elem_type in (TensorProto.INT32, TensorProto.INT64)
+    return is_whole and len(dims) == 2 and dims[1].dim_value > 1
 
 
 def _length(cache: onnx.ValueInfoProto) -> int:

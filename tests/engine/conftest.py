@@ -443,6 +443,79 @@ def _unshared(model: onnx.ModelProto, folder: Path) -> None:
     _save(model, folder)
 
 
+WINDOW = 6  # tokens that a run of a prompt takes in the next two kinds
+
+
+def _fixed_runs(model: onnx.ModelProto, folder: Path) -> None:
+    """As for neural processors: a graph for WINDOW tokens of a prompt and one for a single token,
+    all sizes fixed. The cache is a whole context in bytes, what comes out is what is new of it.
+
+    plain.onnx is the same with free sizes, to compare with.
+    """
+    config = json.loads((folder / "genai_config.json").read_text())
+    decoder, context = config["model"]["decoder"], config["model"]["context_length"]
+    stages = {}
+    for name, count in (("prompt", WINDOW), ("token", 1), ("plain", 0)):
+        copy = onnx.ModelProto.FromString(model.SerializeToString())
+        _only_new_in_bytes(copy.graph)
+        sizes = {"B": 1, "S": count, "T": context, "P": context - count}
+        for value in [*copy.graph.input, *copy.graph.output] if count else []:
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_param:
+                    dim.dim_value = sizes[dim.dim_param]
+        onnx.save(copy, folder / f"{name}.onnx")
+        if count:
+            names = ([v.name for v in values] for values in (copy.graph.input, copy.graph.output))
+            stages[name] = {"filename": f"{name}.onnx"}
+            stages[name] |= dict(zip(("inputs", "outputs"), names, strict=True))
+            stages[name] |= {"run_on_prompt": count > 1, "run_on_token_gen": count == 1}
+    config["model"]["type"] = "decoder-pipeline"
+    decoder["pipeline"] = [stages]
+    slides = {"slide_inputs": True, "slide_key_value_cache": True}
+    decoder["sliding_window"] = {"window_size": WINDOW, "pad_value": 128, **slides}
+    (folder / "genai_config.json").write_text(json.dumps(config))
+
+
+def _only_new_in_bytes(graph: onnx.GraphProto) -> None:
+    """present becomes what is new, and both it and past bytes; keys are transposed."""
+    values = {value.name: value for value in [*graph.input, *graph.output]}
+    for value, name in ((np.float32(0.02), "byte.scale"), (np.uint8(128), "byte.zero")):
+        graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(value), name))
+    nodes: list[onnx.NodeProto] = []
+    for node in graph.node:
+        past = node.input[0] if node.op_type == "Concat" else ""
+        if past.startswith("past_key_values"):
+            present, new = past.replace("past_key_values", "present"), node.input[1]
+            order = [1, 0, 3, 2] if past.endswith("key") else [1, 0, 2, 3]
+            node.input[0], node.input[1] = f"{past}.wide", f"{new}.rounded"
+            scale = ["byte.scale", "byte.zero"]
+            nodes += [
+                helper.make_node("QuantizeLinear", [new, *scale], [f"{new}.bytes"]),
+                helper.make_node("Transpose", [f"{new}.bytes"], [present], perm=order),
+                helper.make_node("DequantizeLinear", [f"{new}.bytes", *scale], [node.input[1]]),
+                helper.make_node("DequantizeLinear", [past, *scale], [f"{past}.turned"]),
+                helper.make_node("Transpose", [f"{past}.turned"], [node.input[0]], perm=order),
+            ]
+            for name, length in ((past, "P"), (present, "S")):
+                shape = [2, "B", 16, length] if past.endswith("key") else [2, "B", length, 16]
+                kind = helper.make_tensor_value_info(name, TensorProto.UINT8, shape)
+                values[name].CopyFrom(kind)
+        if not any(name.startswith("present") for name in node.output):
+            nodes.append(node)
+    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+    del graph.node[:], graph.value_info[:]
+    graph.node.extend(copies)
+
+
+def _wide_runs(model: onnx.ModelProto, folder: Path) -> None:
+    """One graph that takes WINDOW tokens a run, never fewer; its cache grows."""
+    for value in [*model.graph.input, *model.graph.output]:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param == "S":
+                dim.dim_value = WINDOW
+    _save(model, folder)
+
+
 VARIANTS: dict[str, tuple[str, Callable[[onnx.ModelProto, Path], None]]] = {
     "external": ("tiny-llama-gqa", _external),
     "pruned": ("tiny-llama-gqa", _pruned),
@@ -457,6 +530,9 @@ VARIANTS: dict[str, tuple[str, Callable[[onnx.ModelProto, Path], None]]] = {
     "window": ("tiny-llama-gqa", _window),
     "windows": ("tiny-llama-gqa", _windows),
     "heads": ("tiny-llama-gqa", _heads),
+    "fixed-runs": ("tiny-llama", _fixed_runs),
+    "wide-runs": ("tiny-llama", _wide_runs),
+    "wide-runs-gqa": ("tiny-llama-gqa", _wide_runs),
     "combined": ("tiny-llama", _combined),
     "long-rope": ("tiny-llama-gqa", _long_rope),
 }

@@ -39,7 +39,7 @@ def test_the_graph_says_whether_past_and_present_are_one(name, shares, open_mode
 def test_a_prompt_computes_one_row_of_logits(open_model, generator_for):
     generator = generator_for(open_model("tiny-llama"))
     generator.append_tokens(list(range(40, 90)))
-    assert generator._decoder._raw.shape == (1, 1, 512)
+    assert generator._decoder._output.raw.shape == (1, 1, 512)
     np.testing.assert_allclose(
         generator.get_output("logits")[0, -1], generator.get_logits()[0], atol=1e-4
     )

@@ -11,13 +11,14 @@ from typing import Any, Protocol
 from app.engine.caches.growing import GrowingCache
 from app.engine.caches.shared import SharedCache
 from app.engine.caches.shifted import ShiftedCache
+from app.engine.caches.sliding import SlidingCache
 from app.engine.caches.state import RecurrentState
 from app.engine.caches.tensors import Rows, Take
 from app.engine.caches.window import WindowCache
 from app.engine.session import Array, Session
 from app.engine.slots import Slot
 
-__all__ = ["Cache", "Rows", "Take", "make_cache"]
+__all__ = ["Cache", "Rows", "SlidingCache", "Take", "make_cache"]
 
 
 class Cache(Protocol):
@@ -65,9 +66,12 @@ def make_cache(
     is_shared: bool,
     moves_rows: bool,
     is_part: bool = False,
+    pad_value: int = 0,
 ) -> Cache:
     """`moves_rows`: `reordered` is called after each token; `is_part`: another one's `assembled`
-    takes it up."""
+    takes it up; `pad_value`: what is in an empty one of fixed size."""
+    if any(slot.gives_new_only for slot in slots):
+        return SlidingCache(slots, context=limit, pad_value=pad_value)
     states = [slot for slot in slots if slot.length_axis is None]
     windows = sorted({slot.window for slot in slots if slot.window})
     whole = [slot for slot in slots if slot.length_axis is not None and not slot.window]
