@@ -243,13 +243,6 @@ def _check(parts: list[Part], config: Configuration) -> None:
             f"but {last} gives {logits.shape[-1]} values."
         )
     readable = {decoder.inputs["input_ids"], decoder.inputs["inputs_embeds"]}
-    for part in parts:
-        for port in (part.session.inputs.get(name) for name in readable):
-            if port is not None and len(port.shape) > 1 and port.shape[1] > 1:
-                raise ModelError(
-                    f"{last} reads {port.shape[1]} tokens at a time, no more and no less; "
-                    "graphs of such a form are not supported."
-                )
     if not any(readable & set(part.session.inputs) for part in parts):
         raise ModelError(
             f"{last} has no input named {decoder.inputs['input_ids']}; "

@@ -206,16 +206,6 @@ def test_wrong_values_in_the_config_name_the_field(folder, values, field):
         og.Model(folder)
 
 
-def test_a_graph_that_reads_whole_windows_says_so(folder):
-    """As they are made for some processors: the prompt goes in sixteen tokens at a time."""
-    model = onnx.load(folder / "model.onnx")
-    ids = next(value for value in model.graph.input if value.name == "input_ids")
-    ids.type.tensor_type.shape.dim[1].dim_value = 16
-    onnx.save(model, folder / "model.onnx")
-    with pytest.raises(og.ModelError, match="reads 16 tokens at a time"):
-        og.Model(folder)
-
-
 def test_unknown_keys_are_skipped_and_logged(folder, caplog):
     change(folder, model__new_thing=1, search__blank_penalty=2, model__decoder__patch=3)
     change(folder, model__decoder__sliding_window={"window_size": 8, "moves": 1})
