@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from app.convert import (
+    FACTS_FILE,
     PART_SUFFIX,
     ConvertError,
     Precision,
@@ -63,6 +64,61 @@ def list_models(models: Path) -> list[ModelFolder]:
         except (LibraryError, OSError) as error:
             _log.info("Not listed: %s: %s", folder, error)
     return sorted(found, key=lambda model: model.name.casefold())
+
+
+@dataclass(frozen=True)
+class BrokenFolder:
+    """A folder among the models that is none; `reason` is a sentence."""
+
+    path: Path
+    name: str
+    reason: str
+
+
+def list_broken(models: Path) -> list[BrokenFolder]:
+    """What lies among the models and cannot be used, by name."""
+    found = []
+    for folder in _folders(models):
+        try:
+            inspect(folder)
+        except (LibraryError, OSError) as error:
+            found.append(BrokenFolder(folder, folder.name, str(error)))
+    return sorted(found, key=lambda broken: broken.name.casefold())
+
+
+def rename(folder: Path, name: str) -> Path:
+    """The same model under another name; LibraryError where it cannot have it."""
+    wanted = folder_name(name.strip())
+    target = folder.with_name(wanted)
+    if target == folder:
+        return folder
+    if not name.strip():
+        raise LibraryError("A model needs a name.")
+    is_other = target.exists() and not target.samefile(folder)  # not only its letters' case
+    if is_other:
+        raise LibraryError(f"There is a model called “{wanted}” already.")
+    try:
+        folder.rename(target)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LibraryError(f"“{folder.name}” could not be renamed: {reason}.") from error
+    return target
+
+
+def origin(folder: Path) -> dict[str, Any]:
+    """What an import noted about where the model comes from; empty where nothing was."""
+    try:
+        facts = json.loads((folder / FACTS_FILE).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def licence_file(folder: Path) -> Path | None:
+    for name in ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "USE_POLICY.md", "NOTICE"):
+        if (folder / name).is_file():
+            return folder / name
+    return None
 
 
 def inspect(path: Path) -> ModelFolder:

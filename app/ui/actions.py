@@ -77,6 +77,7 @@ ENTRIES = (
     Entry("message", VIEW, "Go to the &message field", ("Shift+Esc",)),
     Entry("choose_model", MODEL, "&Choose a model…", ("Ctrl+Shift+M", "Ctrl+L")),
     Entry("open_model", MODEL, "&Open a model file or folder…", ("Ctrl+O",)),
+    Entry("library", MODEL, "&All models", ("Ctrl+Shift+L",)),
     Entry("server", MODEL, "&Local server…", begins_group=True),
     Entry("manual", HELP, "&Manual"),
     Entry("keys", HELP, "&Keyboard shortcuts", ("Ctrl+/", "F1")),

@@ -35,6 +35,7 @@ from app.ui.joints.context import ContextJoint
 from app.ui.joints.exchange import ExchangeJoint
 from app.ui.joints.find import FindJoint
 from app.ui.joints.help import HelpJoint
+from app.ui.joints.library import LibraryJoint
 from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
 from app.ui.joints.server import ServerJoint
@@ -95,6 +96,7 @@ class MainWindow(QMainWindow):
             BranchesJoint(self),
             ContextJoint(self),
             CompareJoint(self),
+            LibraryJoint(self),
             TemporaryJoint(self),
             BinJoint(self),
             ExchangeJoint(self),

@@ -62,6 +62,11 @@ class ModelController(QObject):
             return None
         return ModelInfo(state.path, state.name, state.device, state.context_length, state.defaults)
 
+    @property
+    def place(self) -> Path:
+        """The folder of all models."""
+        return self._models
+
     def entries(self) -> list[ModelEntry]:
         """Rows of the model menu; the one in use is among them also when its folder is gone."""
         current = self._state.path if self._state.phase in ("ready", "loading") else ""
@@ -245,13 +250,13 @@ class ModelController(QObject):
 
 def _facts(folder: "ModelFolder") -> str:
     facts = [f"{short_count(folder.context_length)} context"] if folder.context_length else []
-    facts.append(_size_words(folder.size_bytes))
+    facts.append(size_words(folder.size_bytes))
     if folder.precision:
         facts.append(folder.precision)
     return ", ".join(facts)
 
 
-def _size_words(size_bytes: int) -> str:
+def size_words(size_bytes: int) -> str:
     if size_bytes < 1e9:
-        return f"{size_bytes / 1e6:.0f} MB"
+        return f"{max(1, round(size_bytes / 1e6))} MB"
     return f"{size_bytes / 1e9:.1f} GB"

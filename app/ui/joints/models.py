@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 class ModelJoint(Joint):
     def __init__(self, window: "MainWindow") -> None:
         super().__init__(window)
-        window.sidebar.models_requested.connect(self._show_models_at_row)
         window.page.composer.model_menu_requested.connect(self._show_models)
         window.page.first_run.open_requested.connect(window.actions_["open_model"].trigger)
         window.drops.dropped.connect(self.open_model)
@@ -57,10 +56,6 @@ class ModelJoint(Joint):
     @Slot()
     def _show_models(self) -> None:
         self._open_menu(self.window.page.composer.model_chip)
-
-    @Slot()
-    def _show_models_at_row(self) -> None:
-        self._open_menu(self.window.sidebar.models_row)
 
     def _open_menu(self, opener: QWidget) -> None:
         if self.models is None:
