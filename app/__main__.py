@@ -34,6 +34,7 @@ from app.ui.job import StoreJob
 from app.ui.main_window import MainWindow
 from app.ui.model_controller import ModelController
 from app.ui.quit_signals import QuitSignals
+from app.ui.schemes import Tokens
 from app.ui.single_instance import SingleInstance
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Application(QObject):
         settings = settings_file.load(folders.settings)
         self._are_settings_readable = _is_readable(folders.settings)
         theme.set_text_scale(settings.text_scale_percent)
-        theme.apply(app, theme.scheme_for(app, settings.theme))
+        theme.apply(app, _scheme(app, settings))
         app.styleHints().colorSchemeChanged.connect(self._dress)
         self._applied = settings
         self.engine = EngineThread(make_loop or real_loop, self)
@@ -204,7 +205,7 @@ class Application(QObject):
     @Slot(object)
     def _on_settings(self, settings: Settings) -> None:
         old, self._applied = self._applied, settings
-        if (old.theme, old.text_scale_percent) != (settings.theme, settings.text_scale_percent):
+        if _look_of(old) != _look_of(settings):
             self._dress()
         if self.models is not None:
             self.models.threads = settings.threads
@@ -218,7 +219,7 @@ class Application(QObject):
     @Slot()
     def _dress(self) -> None:
         theme.set_text_scale(self._applied.text_scale_percent)
-        theme.apply(self._app, theme.scheme_for(self._app, self._applied.theme))
+        theme.apply(self._app, _scheme(self._app, self._applied))
         self.window.restyle()
 
     # ---- ending
@@ -380,6 +381,14 @@ def _has_no_screen() -> bool:
     """Qt would end the process by abort, with a page of its own words."""
     names = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
     return sys.platform.startswith("linux") and not any(os.environ.get(name) for name in names)
+
+
+def _scheme(app: QApplication, settings: Settings) -> Tokens:
+    return theme.scheme_for(app, settings.theme, is_strong=settings.high_contrast)
+
+
+def _look_of(settings: Settings) -> tuple[object, ...]:
+    return settings.theme, settings.high_contrast, settings.text_scale_percent
 
 
 def _is_readable(path: Path) -> bool:

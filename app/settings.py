@@ -20,7 +20,8 @@ TOKEN_BYTES = 24
 def _setting(default: Any, label: str = "", help: str = "", **more: Any) -> Any:
     """A field with what the dialog needs; without a label it is remembered, not offered.
 
-    `choices` maps values to their words, `between` gives the lowest and highest number.
+    `choices` maps values to their words, `between` gives the lowest and highest number. `group` is
+    the heading that it stands under.
     """
     return field(default=default, metadata={"label": label, "help": help, **more})
 
@@ -32,30 +33,45 @@ class Settings:
         "Appearance",
         "Light, dark, or as the system is set.",
         choices={"system": "As the system", "light": "Light", "dark": "Dark"},
+        group="Look",
+    )
+    high_contrast: bool = _setting(
+        False, "High contrast", "Stronger text and lines, in light and in dark.", group="Look"
+    )
+    text_scale_percent: int = _setting(
+        100,
+        "Text size",
+        "In percent; pictures and buttons follow.",
+        between=(80, 200),
+        group="Look",
     )
     send_with: str = _setting(
         "enter",
         "Send with",
         "The other one starts a new line.",
         choices={"enter": "Enter", "ctrl_enter": "Ctrl+Enter"},
-    )
-    text_scale_percent: int = _setting(
-        100, "Text size", "In percent; pictures and buttons follow.", between=(80, 200)
+        group="Writing",
     )
     threads: int = _setting(
         0,
         "Processor threads",
         "0 lets Inglenook choose. Takes effect when a model is loaded next.",
         between=(0, 256),
+        group="Speed",
     )
     server_enabled: bool = _setting(
         False,
         "Local server",
         "Programs on this computer that have the token may use the loaded model, as they would use"
         " OpenAI's. Nothing listens while it is off.",
+        group="Other programs",
     )
     server_port: int = _setting(
-        0, "Server port", "0 takes a free one each time.", between=(0, 65535)
+        0,
+        "Server port",
+        "0 takes a free one each time.",
+        between=(0, 65535),
+        group="Other programs",
     )
     server_token: str = _setting("")
     last_model: str = _setting("")

@@ -82,7 +82,8 @@ ENTRIES = (
     Entry("manual", HELP, "&Manual"),
     Entry("keys", HELP, "&Keyboard shortcuts", ("Ctrl+/", "F1")),
     Entry("data", HELP, "Show the &data folder", begins_group=True),
-    Entry("log", HELP, "Show the &log"),
+    Entry("log", HELP, "&Log…"),
+    Entry("licences", HELP, "L&icences…"),
     Entry("about", HELP, "&About Inglenook", begins_group=True),
 )
 

@@ -1,19 +1,28 @@
 """Help: keys, what this app is, its folders, and links that a person wants to open."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QUrl, Slot
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QApplication
 
+from app.licences import packages
+from app.logs import LOG_FILE
+from app.report import report
 from app.ui.actions import FIXED_KEYS, sending_keys
 from app.ui.joints.joint import Joint
+from app.ui.licences_view import LicencesView
+from app.ui.log_view import LogView
 from app.ui.manual import Manual
 from app.ui.sheet import Sheet
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
+
+
+_MAIN = {"PySide6_Essentials", "onnxruntime", "onnxruntime-gpu"}
 
 
 class HelpJoint(Joint):
@@ -26,6 +35,7 @@ class HelpJoint(Joint):
             "data": self._show_data,
             "log": self._show_log,
             "about": self._show_about,
+            "licences": self._show_licences,
         }.items():
             window.actions_[name].triggered.connect(slot)
 
@@ -53,10 +63,17 @@ class HelpJoint(Joint):
         pairs = [
             ("Version", QApplication.applicationVersion()),
             ("Licence", "MIT"),
+            *((package.name, package.version) for package in packages() if package.name in _MAIN),
             ("Data folder", str(self.window.folders.data)),
         ]
         text = "A private, offline chat with language models. Nothing leaves this computer."
         self._open_sheet(Sheet("About Inglenook", pairs, text))
+
+    @Slot()
+    def _show_licences(self) -> None:
+        view = LicencesView(self.window)
+        view.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        view.open()
 
     def _open_sheet(self, sheet: Sheet) -> None:
         sheet.setParent(self.window, Qt.WindowType.Dialog)
@@ -69,7 +86,21 @@ class HelpJoint(Joint):
 
     @Slot()
     def _show_log(self) -> None:
+        view = LogView(self.window.folders.logs / LOG_FILE, self.window)
+        view.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        view.copy_requested.connect(self._copy_report)
+        view.folder_requested.connect(self._show_logs)
+        view.show()
+
+    @Slot()
+    def _show_logs(self) -> None:
         self._show_folder(self.window.folders.logs)
+
+    @Slot(list)
+    def _copy_report(self, lines: list[str]) -> None:
+        version, settings = QApplication.applicationVersion(), asdict(self.window.settings())
+        QGuiApplication.clipboard().setText(report(version, settings, lines, Path.home()))
+        self.window.announce("The report is copied")
 
     @staticmethod
     def _show_folder(folder: Path) -> None:

@@ -27,6 +27,15 @@ def test_contrast_holds_in_both_schemes(front, back, least, light, dark):
     assert dark >= least
 
 
+@pytest.mark.parametrize(
+    ("front", "back", "least", "light", "dark"), theme.contrast_report(is_strong=True)
+)
+def test_high_contrast_is_high(front, back, least, light, dark):
+    assert least in (4.5, 7.0)
+    assert light >= least
+    assert dark >= least
+
+
 def test_contrast_is_what_wcag_says():
     assert theme.contrast("#000000", "#FFFFFF") == pytest.approx(21)
     assert theme.contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)
@@ -43,6 +52,8 @@ def test_every_icon_can_be_drawn(qapp):
 def test_a_scheme_is_chosen_by_the_person_or_the_desktop(qapp):
     assert theme.scheme_for(qapp, "light") is theme.LIGHT
     assert theme.scheme_for(qapp, "dark") is theme.DARK
+    assert theme.scheme_for(qapp, "dark", is_strong=True) is theme.STRONG_DARK
+    assert theme.scheme_for(qapp, "light", is_strong=True) is theme.STRONG_LIGHT
     is_dark = qapp.styleHints().colorScheme() == Qt.ColorScheme.Dark
     assert theme.scheme_for(qapp) is (theme.DARK if is_dark else theme.LIGHT)
 
