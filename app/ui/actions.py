@@ -61,6 +61,7 @@ ENTRIES = (
     Entry("previous", ANSWER, "&Previous version", ("Alt+Left",), begins_group=True),
     Entry("next", ANSWER, "&Next version", ("Alt+Right",)),
     Entry("copy", ANSWER, "&Copy last answer", ("Ctrl+Shift+C",), begins_group=True),
+    Entry("copy_code", ANSWER, "Copy its last code bloc&k", ("Ctrl+Shift+;",)),
     Entry("sidebar", VIEW, "&Sidebar", ("Ctrl+B", "Ctrl+Shift+S"), is_checkable=True),
     Entry("inspector", VIEW, "&Options panel", ("Ctrl+I", "Ctrl+Shift+B"), is_checkable=True),
     Entry("options", VIEW, "&Go to the options", ("Ctrl+1",)),

@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu
 
 from app.store.records import MessageRecord
-from app.ui import icons
+from app.ui import copying, icons
 from app.ui.chat_controller import ChatController
 from app.ui.chat_items import can_continue, text_of
 from app.ui.made_card import MadeCard
@@ -38,10 +38,8 @@ class MessageActions(QObject):
 
     @Slot(int, str)
     def act(self, key: int, name: str) -> None:
-        if name == "copy":
-            record = self._chat.here.record(key)
-            if record is not None:
-                QGuiApplication.clipboard().setText(text_of(record.parts))
+        if name in ("copy", "copy-plain"):
+            self._copy(key, is_plain=name == "copy-plain")
         elif name == "regenerate":
             self._chat.write_again(key)
         elif name == "more":
@@ -54,6 +52,19 @@ class MessageActions(QObject):
             self._show_statistics(key)
         elif name not in ("edit", "tokens"):  # edited in place, looked at in their tab
             self.elsewhere.emit(name)
+
+    def _copy(self, key: int, *, is_plain: bool) -> None:
+        """What a person wrote is no Markdown, and goes as it is."""
+        record = self._chat.here.record(key)
+        if record is None:
+            return
+        text = text_of(record.parts)
+        if record.role == "user":
+            QGuiApplication.clipboard().setText(text)
+        elif is_plain:
+            QGuiApplication.clipboard().setText(copying.plain_of(text))
+        else:
+            copying.copy(text)
 
     def menu(self, key: int) -> QMenu | None:
         """What else can be done with a message."""
@@ -77,6 +88,7 @@ class MessageActions(QObject):
         if record.role == "assistant":
             go_on = can_continue(record) and state.can_send
             choices.insert(0, ("Continue writing", "pen", "continue", go_on))
+            choices.append(("Copy as plain text", "copy", "copy-plain", True))
         pin = "Let it be forgotten again" if record.is_pinned else "Pin: never forget this turn"
         choices.append((pin, "pin", "pin", is_free))
         choices.append(("Memory begins here", "flag", "begin-memory", is_free))
@@ -150,5 +162,15 @@ class MessageActions(QObject):
     @Slot()
     def copy_answer(self) -> None:
         if text := self._chat.here.last_answer_text():
-            QGuiApplication.clipboard().setText(text)
+            copying.copy(text)
             self.announced.emit("Copied")
+
+    @Slot()
+    def copy_code(self) -> None:
+        """The last block of code of the last answer."""
+        code = copying.last_code(self._chat.here.last_answer_text())
+        if code is None:
+            self.announced.emit("The last answer has no code")
+        else:
+            QGuiApplication.clipboard().setText(code)
+            self.announced.emit("Code copied")

@@ -7,7 +7,7 @@ from app.chat.exchange.errors import ExchangeError
 from app.chat.exchange.reading import looks_like_chats, read_chats
 from app.chat.exchange.storing import import_chats, saved_chat
 from app.chat.exchange.values import Found, Saved, Shown, Summary
-from app.chat.exchange.web_page import web_page
+from app.chat.exchange.web_page import code_blocks, fragment, web_page
 from app.chat.exchange.writing import (
     FORMATS,
     chats_file,
@@ -25,7 +25,9 @@ __all__ = [
     "Shown",
     "Summary",
     "chats_file",
+    "code_blocks",
     "file_name",
+    "fragment",
     "import_chats",
     "looks_like_chats",
     "markdown",

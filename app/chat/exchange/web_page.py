@@ -44,6 +44,17 @@ def web_page(chat: Shown, *, is_folded: bool = True, style: str = _STYLE) -> str
     )
 
 
+def fragment(source: str) -> str:
+    """Markdown as plain HTML without styles, for the clipboard."""
+    return str(_markdown.render(source))
+
+
+def code_blocks(source: str) -> list[str]:
+    """What stands in the blocks of code, in their order."""
+    kinds = ("fence", "code_block")
+    return [token.content for token in _markdown.parse(source) if token.type in kinds]
+
+
 def _message(message: MessageRecord, *, is_folded: bool) -> Iterator[str]:
     yield f"<h2>{escape(speaker(message))}</h2>"
     for part in message.parts:

@@ -99,6 +99,7 @@ class ChatJoint(Joint):
             "previous": messages.previous_version,
             "next": messages.next_version,
             "copy": messages.copy_answer,
+            "copy_code": messages.copy_code,
         }.items():
             window.actions_[name].triggered.connect(slot)
 
@@ -123,6 +124,7 @@ class ChatJoint(Joint):
                 "previous": new.has_messages and is_free,
                 "next": new.has_messages and is_free,
                 "copy": new.has_answer,
+                "copy_code": new.has_answer,
             }
         )
 

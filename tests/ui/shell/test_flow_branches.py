@@ -127,6 +127,7 @@ def test_the_menu_of_a_message_offers_what_can_be_done(desk: Any, hold: Any) -> 
         "pin": True,
         "begin-memory": True,
         "delete": True,
+        "copy-plain": True,
     }
     names = [choice.objectName() for choice in desk.window.chats.messages.menu(question).actions()]
     assert names == ["branch", "pin", "begin-memory", "delete"]

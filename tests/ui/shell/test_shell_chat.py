@@ -482,6 +482,40 @@ def test_copy_takes_the_source(desk: Any) -> None:
     assert QGuiApplication.clipboard().text() == source
 
 
+def test_a_copy_is_rich_too_and_has_no_styles(desk: Any) -> None:
+    source = "A **word** <b>\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```py\nx < 1\n```\n"
+    desk.session.will_answer(source)
+    desk.ask("Table")
+    desk.window.actions_["copy"].trigger()
+    data = QGuiApplication.clipboard().mimeData()
+    assert data.text() == source
+    assert "<strong>word</strong> &lt;b&gt;" in data.html()
+    assert "<td>2</td>" in data.html()
+    assert not any(word in data.html() for word in ("style", "color", "<script", "<img"))
+    desk.page.transcript.action.emit(desk.keys()[-1], "copy-plain")
+    plain = QGuiApplication.clipboard().text()
+    assert "A word <b>" in plain
+    assert not QGuiApplication.clipboard().mimeData().hasHtml()
+    assert "*" not in plain
+    desk.page.transcript.action.emit(desk.keys()[0], "copy")  # a person's own words are no Markdown
+    assert not QGuiApplication.clipboard().mimeData().hasHtml()
+
+
+def test_the_last_code_is_copied_by_a_key(desk: Any) -> None:
+    listed = "- in a list\n\n  ```\n  b\n   c\n  ```\n"
+    desk.session.will_answer(f"```py\na = 1\n```\nand\n\n{listed}\nEnd.")
+    desk.ask("Code")
+    desk.window.actions_["copy_code"].trigger()
+    assert QGuiApplication.clipboard().text() == "b\n c\n"
+    said: list[str] = []
+    desk.window.chats.messages.announced.connect(said.append)
+    desk.session.will_answer("No code.")
+    desk.ask("More")
+    desk.window.actions_["copy_code"].trigger()
+    assert QGuiApplication.clipboard().text() == "b\n c\n"
+    assert said == ["The last answer has no code"]
+
+
 def test_a_new_chat_takes_along_what_is_typed(desk: Any) -> None:
     desk.ask("Long chat")
     desk.composer.field.setPlainText("And now?")
