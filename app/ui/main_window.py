@@ -38,6 +38,7 @@ from app.ui.joints.help import HelpJoint
 from app.ui.joints.library import LibraryJoint
 from app.ui.joints.models import ModelJoint
 from app.ui.joints.palette import PaletteJoint
+from app.ui.joints.presets import PresetsJoint
 from app.ui.joints.server import ServerJoint
 from app.ui.joints.tabs import TabsJoint
 from app.ui.joints.temporary import TemporaryJoint
@@ -106,6 +107,7 @@ class MainWindow(QMainWindow):
             AttachmentJoint(self),
             TokensJoint(self),
             TabsJoint(self),
+            PresetsJoint(self),
             self.server,
         )
 
