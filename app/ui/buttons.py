@@ -194,7 +194,8 @@ class _Segment(QAbstractButton):
         return QSize(text_width(self.text(), font(BODY, 600)) + 20 + extra, 26)
 
     def minimumSizeHint(self) -> QSize:
-        return self.sizeHint()
+        """With half of the room beside the word, in a narrow panel."""
+        return self.sizeHint() - QSize(12, 0)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         draw = painter(self)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QPlainTextEdit, QWidget
 from app.chat.messages import Options
 from app.chat.options import conflicts
 from app.ui import theme
-from app.ui.controls import HLine, IconButton, Label, Segmented, box
+from app.ui.controls import HLine, Label, Segmented, box, button
 from app.ui.message_parts import Disclosure
 from app.ui.option_rows import (
     Choice,
@@ -149,7 +149,7 @@ class OptionsTab(QWidget):
         self.prompt.setAccessibleName("System prompt")
         self.prompt.setPlaceholderText("For example: answer briefly, in plain words.")
         self._prompt_row = OptionRow("System prompt", PROMPT_HELP)
-        self.own_presets = IconButton("more", "Your presets", 28, 17)
+        self.own_presets = button("Your presets…", "flat")
         self.preset = Segmented(
             [(word, None) for word in (*(p.name for p in PRESETS), "Custom")], CUSTOM, "Preset"
         )
@@ -220,7 +220,8 @@ class OptionsTab(QWidget):
             self._prompt_row,
             box("h", self.prompt, margins=(20, 0, S4, 4)),
             HLine(),
-            box("h", (self.preset, 1), self.own_presets, margins=(20, 2, S4, 2)),
+            box("h", self.preset, margins=(20, 2, S4, 2)),
+            box("h", self.own_presets, "stretch", margins=(12, 0, S4, 0)),
             *[self.numbers[c.name] for c in CHOICES if c.has_slider],
             HLine(),
             *[self.numbers[c.name] for c in CHOICES if not c.has_slider],

@@ -32,7 +32,7 @@ def test_every_key_it_names_does_something(desk: Any) -> None:
         for key in desk.window.actions_[name].shortcuts()
     }
     fixed = {"Shift+Enter", "Up", *(keys for _, keys in FIXED_KEYS)}
-    named = set(re.findall(r"\b(?:(?:Ctrl|Shift|Alt)\+)+(?:\w+|/)|\bF\d+\b", source))
+    named = set(re.findall(r"\b(?:(?:Ctrl|Shift|Alt)\+)+(?:\w+|[/;])|\bF\d+\b", source))
     assert len(named) > 12
     assert named - bound - fixed == set()
 

@@ -63,5 +63,15 @@ def test_a_damaged_file_is_told_and_a_name_is_needed(desk: Any) -> None:
 
 def test_the_button_is_named_and_reached_by_keys(desk: Any) -> None:
     button = desk.window.inspector.options.own_presets
-    assert button.accessibleName() == "Your presets"
+    assert button.text() == "Your presets…"
     assert button.focusPolicy()
+
+
+def test_the_options_are_no_wider_than_their_panel(desk: Any) -> None:
+    desk.window.show()
+    desk.window.resize(1440, 900)
+    desk.window.actions_["options"].trigger()
+    inspector = desk.window.inspector
+    desk.until(lambda: inspector.isVisible())
+    assert inspector.options.minimumSizeHint().width() <= 330
+    desk.until(lambda: inspector.options.width() <= inspector.width())
