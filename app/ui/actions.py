@@ -75,6 +75,7 @@ ENTRIES = (
     Entry("next_area", VIEW, "Next &area", ("F6",), begins_group=True),
     Entry("previous_area", VIEW, "P&revious area", ("Shift+F6",)),
     Entry("context", VIEW, "What fills the model's &memory"),
+    Entry("prompt", VIEW, "Show the e&xact prompt…"),
     Entry("message", VIEW, "Go to the &message field", ("Shift+Esc",)),
     Entry("choose_model", MODEL, "&Choose a model…", ("Ctrl+Shift+M", "Ctrl+L")),
     Entry("open_model", MODEL, "&Open a model file or folder…", ("Ctrl+O",)),

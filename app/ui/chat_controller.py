@@ -27,6 +27,7 @@ from app.ui.exchanging import Exchanging
 from app.ui.folders import Folders
 from app.ui.items import Item
 from app.ui.job import StoreJob
+from app.ui.prompt_preview import PromptPreview
 from app.ui.statistics import options_to_replay
 from app.ui.temporary import Temporary
 from app.ui.token_watch import TokenWatch
@@ -71,6 +72,7 @@ class ChatController(ChatScreen):
         self.items_reset.connect(context.look)
         self.state_changed.connect(context.follow)
         self.options_changed.connect(context.look)
+        self.preview = PromptPreview(self, engine, request_ids, context.what)
         self.tokens = tokens = TokenWatch(self, engine, request_ids)
         self.items_reset.connect(tokens.look)
         self.state_changed.connect(tokens.follow)
@@ -83,6 +85,7 @@ class ChatController(ChatScreen):
         self.context.on_events(events)
         self.compare.on_events(events)
         self.tokens.on_events(events)
+        self.preview.on_events(events)
 
     @Slot()
     def stop(self) -> None:

@@ -81,6 +81,10 @@ class ContextWatch(QObject):
         has_draft = self.use is not None and len(self.messages) > len(self._screen.here.branch())
         return self.use.turns[-1] if self.use is not None and has_draft and self.use.turns else 0
 
+    def what(self) -> Key:
+        """What would be read if the message were sent now."""
+        return self._key_of(self.draft())
+
     # ---- counting
     def _key_of(self, text: str) -> Key:
         shown = self._screen.here.branch()

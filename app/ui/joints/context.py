@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Qt, Slot
 
+from app.ui.chat_state import ChatState
 from app.ui.context_card import ContextCard
 from app.ui.joints.joint import Joint
+from app.ui.prompt_preview import PromptView
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -17,6 +19,11 @@ class ContextJoint(Joint):
         self.card: ContextCard | None = None
         window.page.composer.meter.clicked.connect(self.show_card)
         window.actions_["context"].triggered.connect(self.show_card)
+        window.actions_["prompt"].triggered.connect(self._show_prompt)
+
+    def follow(self, old: ChatState, new: ChatState) -> None:
+        is_ready = new.model.phase == "ready" and not new.is_writing
+        self.window.actions_.enable({"prompt": is_ready})
 
     def act(self, name: str) -> bool:
         if self.chat is None:
@@ -44,6 +51,17 @@ class ContextJoint(Joint):
         card = self.card = ContextCard(self.chat)
         card.closed.connect(self._on_closed)
         card.open_from(self.window.page.composer.meter, above=True)
+
+    @Slot()
+    def _show_prompt(self) -> None:
+        if self.chat is None:
+            return
+        view = PromptView(self.window)
+        view.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.chat.preview.shown.connect(view.set_prompt)
+        self.chat.preview.failed.connect(view.set_problem)
+        self.chat.preview.ask()
+        view.open()
 
     @Slot()
     def _on_closed(self) -> None:

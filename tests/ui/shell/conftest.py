@@ -25,6 +25,8 @@ from app.chat.events import (
     Loading,
     Piece,
     Prefill,
+    Preview,
+    Previewed,
     Reply,
     Request,
 )
@@ -124,8 +126,15 @@ class FakeChatSession:
             return self._count(request)
         if isinstance(request, Inspect):
             return self._inspect(request, stop)
+        if isinstance(request, Preview):
+            return self._preview(request)
         assert isinstance(request, Reply)
         return self._reply(request, stop)
+
+    def _preview(self, request: Preview) -> Iterator[Event]:
+        said = [request.options.system_prompt, *(message.text for message in request.messages)]
+        yield Previewed(request.request_id, "".join(f"<turn>{text}" for text in said), len(said))
+        yield Finished(request.request_id)
 
     def set_options(self, options: Options | None) -> None:
         if options is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 
 from app.chat.events import Forgot, Notice, Piece, Trying
 from app.chat.messages import ContextUse, Message, Options, Stats
@@ -324,3 +325,32 @@ def test_banned_words_that_were_turned_away_are_counted(desk: Any, say: Any, hol
     hold.release()
     desk.until_written()
     assert stats_line(Stats(new_tokens=3, avoided=2)) == "2 avoided  \u00b7  3 tokens"
+
+
+def test_the_exact_prompt_is_shown_with_what_is_typed(desk: Any) -> None:
+    from app.ui.prompt_preview import PromptView
+
+    desk.ask("What is a fen?")
+    desk.chat.change_options(Options(system_prompt="Be brief."))
+    desk.composer.field.setPlainText("And a bog?")
+    desk.window.actions_["prompt"].trigger()
+    view = desk.window.findChild(PromptView)
+    desk.until(view.copy.isEnabled)
+    assert view.text.toPlainText() == (
+        "<turn>Be brief.<turn>What is a fen?<turn>An answer.<turn>And a bog?"
+    )
+    assert view.words.text().startswith("4 tokens.")
+    view.copy.click()
+    assert QGuiApplication.clipboard().text() == view.text.toPlainText()
+    view.close()
+    desk.chat.preview.failed.emit("Too long.")  # nobody listens any more
+
+
+def test_a_prompt_that_cannot_be_made_says_why(desk: Any) -> None:
+    from app.ui.prompt_preview import PromptView
+
+    desk.window.actions_["prompt"].trigger()
+    view = desk.window.findChild(PromptView)
+    desk.chat.preview.failed.emit("The template of this model fails in line 3.")
+    assert "line 3" in view.words.text()
+    view.close()
