@@ -175,6 +175,22 @@ def guidance_of(options: Options) -> tuple[str, str]:
     return form, text
 
 
+def grammar_problem(options: Options) -> str:
+    """What is wrong with the schema or the expression, in a sentence; "" for nothing."""
+    from app.engine.errors import EngineError  # brings the runtime, which no window waits for
+    from app.engine.guidance import GuidanceOptions, check
+
+    try:
+        kind, text = guidance_of(options)
+        if kind:
+            check(GuidanceOptions(kind, text))
+    except OptionError as error:
+        return str(error)
+    except EngineError as error:
+        return str(refusal(options.answer_format, error))
+    return ""
+
+
 def refusal(form: AnswerFormat, error: Exception) -> OptionError:
     """Why a grammar cannot be used, in a sentence: the library's message without its excerpts."""
     reason = str(error).partition(" is wrong: ")[2] or str(error)

@@ -44,6 +44,18 @@ class GuidanceOptions:
             raise EngineError(f"The {self.kind} for guidance is empty.")
 
 
+def check(options: GuidanceOptions) -> None:
+    """EngineError where no grammar can be made of it; no model is needed."""
+    try:
+        grammar = _GRAMMARS[options.kind](options.data)
+        problem = llguidance.LLMatcher.validate_grammar(grammar)
+    except ValueError as error:
+        problem = str(error)
+    if problem:
+        words = " ".join(problem.split())[:600]
+        raise EngineError(f"The {options.kind} for guidance is wrong: {words}")
+
+
 class Guidance:
     def __init__(self, model: Model, options: GuidanceOptions, *, rows: int) -> None:
         self._tokenizer = _tokenizer_of(model)

@@ -7,11 +7,11 @@ model's default is stored as "not chosen" (None), so that another model brings i
 from dataclasses import fields, replace
 from typing import Any
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.chat.messages import Options
-from app.chat.options import conflicts
+from app.chat.options import conflicts, grammar_problem
 from app.ui import theme
 from app.ui.controls import HLine, Label, Segmented, box, button
 from app.ui.message_parts import Disclosure
@@ -131,6 +131,7 @@ OF_THE_MODEL = (
     "no_repeat_ngram_size",
 )
 PROMPT_HELP = "Sent before every turn. Sets the voice and the rules."
+CHECK_AFTER_MS = 300
 GRAMMAR_HELP = "The JSON schema, or the regular expression, that the whole answer must fit."
 
 
@@ -148,7 +149,8 @@ class OptionsTab(QWidget):
         self.prompt.setTabChangesFocus(True)
         self.prompt.setAccessibleName("System prompt")
         self.prompt.setPlaceholderText("For example: answer briefly, in plain words.")
-        self._prompt_row = OptionRow("System prompt", PROMPT_HELP)
+        self.prompt_tokens = Label("", SMALL, "muted")
+        self._prompt_row = OptionRow("System prompt", PROMPT_HELP, self.prompt_tokens)
         self.own_presets = button("Your presets…", "flat")
         self.preset = Segmented(
             [(word, None) for word in (*(p.name for p in PRESETS), "Custom")], CUSTOM, "Preset"
@@ -181,6 +183,10 @@ class OptionsTab(QWidget):
         )
         self.grammar = QPlainTextEdit()
         self._grammar_row = OptionRow("Schema or expression", GRAMMAR_HELP)
+        self.grammar_problem = Label("", SMALL, "danger", wrap=True)
+        self.grammar_problem.hide()
+        self._grammar_timer = QTimer(self, singleShot=True, interval=CHECK_AFTER_MS)
+        self._grammar_timer.timeout.connect(self._check_grammar)
         self.guesses = SwitchRow(
             "guesses_ahead",
             "Guess ahead",
@@ -245,7 +251,7 @@ class OptionsTab(QWidget):
             *more,
             self.form,
             self._grammar_row,
-            box("h", self.grammar, margins=(20, 0, S4, 4)),
+            box("v", self.grammar, self.grammar_problem, margins=(20, 0, S4, 4)),
             self.guesses,
             self.thinks,
             spacing=7,
@@ -259,6 +265,21 @@ class OptionsTab(QWidget):
 
     def options(self) -> Options:
         return self._options
+
+    def set_prompt_tokens(self, count: int | None) -> None:
+        """Of the system prompt, with what the template puts around it; None: not known now."""
+        has_prompt = bool(self._options.system_prompt) and count is not None
+        words = f"{count:,} token{'s' * (count != 1)}" if count is not None else ""
+        self.prompt_tokens.setText(words if has_prompt else "")
+
+    @Slot()
+    def _check_grammar(self) -> None:
+        """While it is typed: a sentence below it, and nothing is refused."""
+        wants = self._options.answer_format in ("json_schema", "regex")
+        has_text = bool(self._options.answer_grammar.strip())
+        problem = grammar_problem(self._options) if wants and has_text else ""
+        self.grammar_problem.setText(problem)
+        self.grammar_problem.setVisible(bool(problem))
 
     def apply(self, options: Options) -> None:
         """As if a person had chosen each of them; the seed stays."""
@@ -323,6 +344,7 @@ class OptionsTab(QWidget):
         """What follows from the values together."""
         self.preset.set_current(preset_of(self._options))
         self._show_conflicts()
+        self._grammar_timer.start()
         inside = [*(c.name for c in MORE_CHOICES), "seed", "answer_format", "guesses_ahead"]
         plain = Options()
         changed = sum(getattr(self._options, n) != getattr(plain, n) for n in inside)

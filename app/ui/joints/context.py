@@ -24,6 +24,8 @@ class ContextJoint(Joint):
     def follow(self, old: ChatState, new: ChatState) -> None:
         is_ready = new.model.phase == "ready" and not new.is_writing
         self.window.actions_.enable({"prompt": is_ready})
+        system = None if new.context is None else new.context.system
+        self.window.inspector.options.set_prompt_tokens(system)
 
     def act(self, name: str) -> bool:
         if self.chat is None:

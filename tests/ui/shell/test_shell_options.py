@@ -110,3 +110,39 @@ def test_tags_are_added_and_taken_back_by_keys(qtbot: Any) -> None:
     assert edit.texts() == ("one", "two", "three")
     qtbot.keyClick(edit.field, Qt.Key.Key_Backspace)
     assert (edit.texts(), edit.field.text()) == (("one", "two"), "three")
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "words"),
+    [
+        ("json_schema", '{"type": "integer"}', ""),
+        ("json_schema", '{"type": ', "is not JSON"),
+        ("json_schema", '{"type": "objct"}', "objct"),
+        ("regex", "[a-c]+", ""),
+        ("regex", "[a-z", "unclosed"),
+        ("regex", "(?=a)b", "look-around"),
+        ("text", "[a-z", ""),
+    ],
+)
+def test_a_schema_or_expression_is_checked_as_it_is_typed(
+    desk: Any, form: str, text: str, words: str
+) -> None:
+    tab = desk.window.inspector.options
+    desk.window.show()
+    desk.window.actions_["options"].trigger()
+    tab.apply(Options(answer_format=form))
+    tab.grammar.setPlainText(text)
+    desk.until(lambda: not tab._grammar_timer.isActive())
+    assert words in tab.grammar_problem.text()
+    assert tab.grammar_problem.isHidden() == (not words)
+    assert "\n" not in tab.grammar_problem.text()
+
+
+def test_the_system_prompt_says_how_many_tokens_it_is(desk: Any) -> None:
+    tab = desk.window.inspector.options
+    assert tab.prompt_tokens.text() == ""
+    tab.prompt.setPlainText("Answer in five words only")
+    desk.until(lambda: tab.prompt_tokens.text() != "")
+    assert tab.prompt_tokens.text() == f"{desk.chat.context.use.system:,} tokens"
+    tab.prompt.clear()
+    desk.until(lambda: tab.prompt_tokens.text() == "")
