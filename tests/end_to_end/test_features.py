@@ -142,3 +142,69 @@ def test_nothing_listens_and_nothing_is_asked_of_the_network(
         lines = Path(f"/proc/{window.process.pid}/net/{kind}").read_text().splitlines()[1:]
         assert not [line for line in lines if f"socket:[{line.split()[9]}]" in held]
     window.key("Escape")
+
+
+def choose_file(window: Any, path: Path) -> None:
+    """In the dialog that is open: its whole name, then Enter."""
+    window.the(id="fileNameEdit")
+    window.key("ctrl+a")
+    window.type(str(path))
+    window.key("Return")
+
+
+def run_command(window: Any, words: str) -> None:
+    window.key("ctrl+k")
+    window.the(id="find-anything")
+    window.type(words)
+    window.wait_until(lambda: window.reads(words), "the command")
+    window.key("Return")
+
+
+def test_a_chat_goes_into_a_file_and_comes_back(
+    open_window: Callable[..., Any], data: Path, tmp_path: Path
+) -> None:
+    window = ready(open_window, data)
+    say(window, f"Recipes with {CANARY}")
+    stopped = stop_after(window, 3)
+    window.key("ctrl+shift+e")
+    whole = tmp_path / "chat.json"
+    choose_file(window, whole)
+    window.wait_until(whole.exists, "the file")
+    window.wait_until(lambda: window.reads("Exported"), "the notice")
+    window.key("ctrl+shift+BackSpace")
+    window.wait_until(
+        lambda: window.rows("SELECT 1 FROM conversation WHERE deleted_at IS NOT NULL"), "the bin"
+    )
+    run_command(window, "Import chats")
+    choose_file(window, whole)
+    window.wait_until(lambda: window.reads("1 chat imported"), "the notice")
+    kept = window.rows("SELECT id FROM conversation WHERE deleted_at IS NULL")
+    assert len(kept) == 1
+    again = [row for row in window.messages() if row["conversation_id"] == kept[0]["id"]]
+    assert [row["text"] for row in again] == [f"Recipes with {CANARY}", stopped["text"]]
+    assert again[1]["token_ids"] == stopped["token_ids"]
+
+
+def test_a_folder_is_made_and_the_models_are_looked_at(
+    open_window: Callable[..., Any], data: Path
+) -> None:
+    window = ready(open_window, data)
+    say(window, f"Notes on {CANARY}")
+    stop_after(window, 2)
+    window.key("ctrl+shift+n")
+    window.wait_until(
+        lambda: "focused" not in window.the(id="message").states, "the field of the new name"
+    )
+    window.type("Letters")
+    window.key("Return")
+    window.wait_until(
+        lambda: window.rows("SELECT 1 FROM folder WHERE name = 'Letters'"), "the folder"
+    )
+    window.key("ctrl+shift+p")
+    window.wait_until(lambda: window.rows("SELECT 1 FROM conversation WHERE is_pinned"), "the pin")
+    window.key("ctrl+shift+l")
+    window.wait_until(lambda: window.reads("Memory on this device"), "the page of models")
+    assert window.reads(STARTER)
+    assert window.reads("In use")
+    window.key("Escape")
+    window.wait_until(lambda: window.find(id="message"), "the chat again")
