@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QUrl, Slot
-from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QApplication
+from PySide6.QtGui import QCursor, QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.licences import packages
 from app.logs import LOG_FILE
@@ -14,6 +14,7 @@ from app.report import report
 from app.ui.actions import FIXED_KEYS, sending_keys
 from app.ui.joints.joint import Joint
 from app.ui.licences_view import LicencesView
+from app.ui.link_card import LinkCard
 from app.ui.log_view import LogView
 from app.ui.manual import Manual
 from app.ui.sheet import Sheet
@@ -28,7 +29,11 @@ _MAIN = {"PySide6_Essentials", "onnxruntime", "onnxruntime-gpu"}
 class HelpJoint(Joint):
     def __init__(self, window: "MainWindow") -> None:
         super().__init__(window)
-        window.page.transcript.link_activated.connect(self._open_link)
+        window.page.transcript.link_activated.connect(self.show_link)
+        self._anchor = QWidget(window)  # where a link was pressed
+        self._anchor.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._anchor.setFocusProxy(window.page.transcript)
+        self._anchor.hide()
         for name, slot in {
             "manual": self._show_manual,
             "keys": self._show_keys,
@@ -105,6 +110,24 @@ class HelpJoint(Joint):
     @staticmethod
     def _show_folder(folder: Path) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+    @Slot(str)
+    def show_link(self, address: str) -> None:
+        """Of an answer: seen whole first, opened by another press."""
+        at = self.window.mapFromGlobal(QCursor.pos())
+        inside = self.window.rect().adjusted(8, 8, -8, -8)
+        self._anchor.setGeometry(
+            min(max(at.x(), inside.left()), inside.right()) - 4,
+            min(max(at.y(), inside.top()), inside.bottom()) - 4,
+            8,
+            8,
+        )
+        self._anchor.show()
+        card = LinkCard(address)
+        card.opened.connect(self._open_link)
+        card.closed.connect(card.deleteLater)
+        card.closed.connect(self._anchor.hide)
+        card.open_from(self._anchor)
 
     @Slot(str)
     def _open_link(self, address: str) -> None:

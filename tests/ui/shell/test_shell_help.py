@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog
 
@@ -14,6 +14,7 @@ from app.logs import LOG_FILE
 from app.paths import Folders
 from app.settings import Settings
 from app.ui.licences_view import LicencesView
+from app.ui.link_card import LinkCard
 from app.ui.log_view import WARNINGS, LogView
 from app.ui.settings_dialog import SettingsDialog
 
@@ -126,3 +127,28 @@ def test_the_settings_fit_a_small_window(desk: Any) -> None:
     dialog = opened(desk, "settings", SettingsDialog)
     assert dialog.sizeHint().height() <= 600
     dialog.close()
+
+
+def test_a_link_is_shown_whole_before_it_is_opened(
+    desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: seen.append(url.toString()))
+    desk.window.show()
+    desk.session.will_answer("See [the site](https://example.org/a/very/long/path?query=1).")
+    desk.ask("Where?")
+    address = "https://example.org/a/very/long/path?query=1"
+    desk.page.transcript.link_activated.emit(address)
+    card = desk.window.findChild(LinkCard)
+    assert card.address.accessibleName() == address
+    assert card.address.text().replace("\u200b", "") == address
+    assert seen == []
+    QTest.keyClick(card, Qt.Key.Key_Escape)
+    desk.until(lambda: desk.window.findChild(LinkCard) is None)
+    desk.page.transcript.link_activated.emit(address)
+    desk.window.findChild(LinkCard).copy.click()
+    assert QGuiApplication.clipboard().text() == address
+    desk.until(lambda: desk.window.findChild(LinkCard) is None)
+    desk.page.transcript.link_activated.emit(address)
+    desk.window.findChild(LinkCard).open_button.click()
+    assert seen == [address]
