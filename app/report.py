@@ -15,11 +15,14 @@ from app.licences import packages
 
 LINES = 60
 _SECRET = ("token", "geometry", "last_model")
+# From its root on, up to what ends a name in our sentences; names may hold blanks.
+_PLACE = re.compile(r"""(?<![\w.<])(?:[A-Za-z]:[\\/]|\\\\|~?/(?=\S))[^:"'“”<>|\n]+""")
+_OWN = re.compile(r"[\\/](?:app|site-packages|lib[\\/]python3\.\d+)[\\/][\w\\/.-]+\.py\b")
 _SHOWN = {"PySide6_Essentials", "onnxruntime", "onnxruntime-gpu", "numpy", "tokenizers"}
 
 
-def report(version: str, settings: Mapping[str, Any], log: Sequence[str], home: Path) -> str:
-    """`log` are lines, the last ones are taken; the person's own folder becomes “~”."""
+def report(version: str, settings: Mapping[str, Any], log: Sequence[str]) -> str:
+    """`log` are lines, of which the last ones are taken."""
     versions = [f"{p.name} {p.version}" for p in packages() if p.name in _SHOWN]
     kept = [
         f"{name} = {value}"
@@ -34,13 +37,19 @@ def report(version: str, settings: Mapping[str, Any], log: Sequence[str], home: 
         "",
         *kept,
         "",
-        *(without_home(line, home) for line in log[-LINES:]),
+        *(without_places(line) for line in log[-LINES:]),
     ]
     return "\n".join(lines) + "\n"
 
 
-def without_home(line: str, home: Path) -> str:
-    return re.sub(re.escape(str(home)), "~", line) if len(home.parts) > 1 else line
+def without_places(line: str) -> str:
+    """Names of files and folders may tell of a person; of the program's own code they stay."""
+
+    def shown(match: re.Match[str]) -> str:
+        own = _OWN.search(match[0])
+        return own[0].lstrip("\\/") if own else "<a place>"
+
+    return _PLACE.sub(shown, line)
 
 
 def tail(path: Path, lines: int, most_bytes: int = 400_000) -> list[str]:

@@ -8,6 +8,8 @@ import json
 import logging
 import os
 import secrets
+import shutil
+from contextlib import suppress
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -101,16 +103,25 @@ def load(path: Path) -> Settings:
         return Settings()
     except (OSError, ValueError, RecursionError) as error:
         log.warning("settings cannot be read, so the defaults are used: %s", error)
+        _keep_as_found(path)
         return Settings()
     if not isinstance(found, dict):
         log.warning("settings are not a list of names and values, so the defaults are used")
+        _keep_as_found(path)
         return Settings()
     kept = {each.name: found[each.name] for each in fields(Settings) if each.name in found}
     for each in fields(Settings):
         if each.name in kept and not _fits(each, kept[each.name]):
             log.warning("setting %s has an unknown value, so its default is used", each.name)
             del kept[each.name]
+            _keep_as_found(path)
     return Settings(**kept)
+
+
+def _keep_as_found(path: Path) -> None:
+    """The next save writes over the file; what a person wrote there by hand stays beside it."""
+    with suppress(OSError):
+        shutil.copyfile(path, path.with_name(path.name + ".unreadable"))
 
 
 def _fits(setting: "Field[Any]", value: object) -> bool:

@@ -157,7 +157,7 @@ def _text_of_pdf(data: bytes, name: str) -> tuple[str, str]:
     except AttachmentError:
         raise
     except (PyPdfError, RecursionError, MemoryError) as error:
-        log.warning("%s", name, exc_info=error)
+        log.warning("a PDF could not be read", exc_info=error)
         raise AttachmentError(damaged) from error
     except Exception as error:  # whatever a broken file makes a parser do
         log.exception("a PDF could not be read")

@@ -236,7 +236,7 @@ class MainWindow(QMainWindow):
     # ---- geometry
     def _restore(self) -> None:
         settings = self._settings
-        geometry = QByteArray.fromBase64(settings.window_geometry.encode())
+        geometry = QByteArray.fromBase64(settings.window_geometry.encode("ascii", "ignore"))
         if geometry.isEmpty() or not self.restoreGeometry(geometry):
             free = QGuiApplication.primaryScreen().availableGeometry()
             self.resize(min(1200, free.width()), min(800, free.height()))

@@ -2,6 +2,7 @@
 
 import random
 from io import BytesIO
+from pathlib import Path
 
 import pypdf
 import pytest
@@ -148,3 +149,14 @@ def test_in_the_prompt_a_file_cannot_end_its_own_fence():
     lines = text.splitlines()
     assert lines[0] == "File: a.md"
     assert lines[1] == lines[-1] == "`````"
+
+
+def test_the_log_does_not_name_the_file_of_a_damaged_pdf(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "divorce.pdf"
+    path.write_bytes(b"%PDF-1.4 rubbish")
+    with pytest.raises(AttachmentError):
+        read_attachment(path)
+    assert "could not be read" in caplog.text
+    assert "divorce" not in caplog.text

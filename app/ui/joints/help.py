@@ -104,7 +104,7 @@ class HelpJoint(Joint):
     @Slot(list)
     def _copy_report(self, lines: list[str]) -> None:
         version, settings = QApplication.applicationVersion(), asdict(self.window.settings())
-        QGuiApplication.clipboard().setText(report(version, settings, lines, Path.home()))
+        QGuiApplication.clipboard().setText(report(version, settings, lines))
         self.window.announce("The report is copied")
 
     @staticmethod

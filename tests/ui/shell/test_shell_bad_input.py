@@ -326,6 +326,27 @@ def test_settings_that_cannot_be_read_do_not_stop_the_start(
     assert desk.texts()[-1] == "An answer."
 
 
+@pytest.mark.parametrize("content", ["{ not json", "[1, 2]", '{"theme": 7}'])
+def test_settings_that_cannot_be_read_are_kept_beside(
+    open_desk: Callable[..., Any], folders: Folders, content: str
+) -> None:
+    folders.settings.write_text(content)
+    desk = open_desk(folders)
+    desk.window.close_unasked()
+    assert folders.settings.read_text() != content  # the window's own, saved as it closed
+    kept = folders.settings.with_name("settings.json.unreadable")
+    assert kept.read_text() == content
+
+
+def test_a_size_of_the_window_that_is_no_text_does_not_stop_the_start(
+    open_desk: Callable[..., Any], folders: Folders
+) -> None:
+    folders.settings.write_text('{"window_geometry": "\\ud800"}')
+    desk = open_desk(folders)
+    desk.ask("Hello")
+    assert desk.texts()[-1] == "An answer."
+
+
 def test_an_exception_in_the_window_is_told_once_and_logged(
     desk: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog
 
+from app import logs
 from app.logs import LOG_FILE
 from app.paths import Folders
 from app.settings import Settings
@@ -49,10 +50,14 @@ def test_the_log_is_seen_as_it_grows(desk: Any, folders: Folders) -> None:
 
 
 def test_the_report_has_versions_and_nothing_of_a_chat(desk: Any, folders: Folders) -> None:
-    desk.session.will_answer(f"I know: {SECRET}")
-    desk.ask(f"Do you know that {SECRET}?")
-    logging.getLogger("app").warning("something of the app itself")
-    write(folders.logs, "2026-01-01 10:00:00,0 INFO main app: started")
+    logs.start(folders.logs)
+    try:
+        logging.getLogger("app").warning("something of the app itself started")
+        desk.session.will_answer(f"I know: {SECRET}")
+        desk.ask(f"Do you know that {SECRET}?")
+        desk.until_written()
+    finally:
+        logs.stop()
     view = opened(desk, "log", LogView)
     view.copy.click()
     text = QGuiApplication.clipboard().text()
