@@ -220,14 +220,12 @@ class Messages(Places):
             )
             return chat_id
 
-    def has_conversation(self, title: str, created_at: float) -> bool:
-        """Whether one that began at this moment, under this title, is there and not deleted."""
+    def conversations_begun(self, created_at: float) -> list[int]:
+        """Those on the disk that began at this moment and are not deleted."""
         rows = self._disk.read(
-            "SELECT 1 FROM conversation WHERE title = ? AND created_at = ? AND deleted_at IS NULL",
-            writable(title),
-            created_at,
+            "SELECT id FROM conversation WHERE created_at = ? AND deleted_at IS NULL", created_at
         )
-        return bool(rows)
+        return [row["id"] for row in rows]
 
     def _memory_start_of(self, conversation_id: int) -> int | None:
         file = self._of(conversation_id)

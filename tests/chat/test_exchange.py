@@ -196,6 +196,31 @@ def test_an_open_webui_export(tmp_path, store):
     assert [text for _, [(_, text)] in shown(store, old)] == ["One", "Two"]
 
 
+@pytest.mark.parametrize("created_at", [None, 0, 1700000000])
+def test_chats_of_one_title_and_moment_are_not_taken_for_one(tmp_path, store, created_at):
+    def chat(words):
+        said = {"messages": [{"role": "user", "content": words}]}
+        return {"title": "New Chat", "created_at": created_at, "chat": said}
+
+    path = written(tmp_path, [chat("one"), chat("two"), chat("one")])
+    first, second = brought_in(path, store), brought_in(path, store)
+    assert (len(first.chats), first.known) == (2, 1)
+    assert (len(second.chats), second.known) == (0, 3)
+    assert sorted(shown(store, n)[0][1][0][1] for n in first.chats) == ["one", "two"]
+
+
+def test_a_chat_that_was_renamed_and_gone_on_with_is_known_and_a_longer_one_is_new(tmp_path, store):
+    _, old = brought_in(written(tmp_path, WEBUI), store).chats
+    store.rename(old, "Another name")
+    leaf = store.conversation(old).leaf_id
+    store.add_user_message(old, leaf, [PartRecord("text", "Three")])
+    assert brought_in(written(tmp_path, WEBUI), store).known == 2
+    longer = json.loads(json.dumps(WEBUI))
+    longer[1]["chat"]["messages"].append({"role": "user", "content": "Elsewhere"})
+    summary = brought_in(written(tmp_path, longer), store)
+    assert (len(summary.chats), summary.known) == (1, 1)
+
+
 def test_trees_that_are_none(tmp_path, store):
     """Cycles, missing parents, several roots: every word is there once."""
     message = {"author": {"role": "user"}, "content": {"content_type": "text"}}

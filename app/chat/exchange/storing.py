@@ -5,6 +5,7 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
+from app.chat.exchange.known import Known
 from app.chat.exchange.reading import read_chats
 from app.chat.exchange.values import Saved, Summary
 from app.convert.progress import Progress
@@ -36,6 +37,7 @@ def import_chats(path: Path, store: Store) -> Generator[Progress, None, Summary]
     words = f"Reading chats from {path.name}"
     yield Progress(0, _STEPS, words)
     folders = {folder.name: folder.id for folder in store.folders()}
+    there = Known(store)
     new: list[int] = []
     left_out: Counter[str] = Counter()
     known = unreadable = 0
@@ -43,13 +45,14 @@ def import_chats(path: Path, store: Store) -> Generator[Progress, None, Summary]
         chat = found.chat
         if chat is None:
             unreadable += 1
-        elif store.has_conversation(chat.conversation.title, chat.conversation.created_at):
+        elif there.holds(chat):
             known += 1
         else:
             if chat.folder and chat.folder not in folders:
                 folders[chat.folder] = store.create_folder(chat.folder)
             place = replace(chat.conversation, folder_id=folders.get(chat.folder))
             new.append(store.add_conversation(place, chat.messages, chat.attachments))
+            there.add(chat)
             left_out.update(found.left_out)
         yield Progress(int(found.share * _STEPS), _STEPS, words)
     return Summary(tuple(new), known, unreadable, left_out)
