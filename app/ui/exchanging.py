@@ -116,7 +116,8 @@ class Exchanging(QObject):
     def _on_taken_back(self) -> None:
         self._screen.update_chats()
         shown = self._screen.shown
-        if shown is not None and self._screen.store.conversation(shown) is None:
+        chat = None if shown is None else self._screen.store.conversation(shown)
+        if shown is not None and (chat is None or chat.deleted_at is not None):
             self._screen.shown = None
             self._screen.reload()
             self._screen.update_state()
@@ -127,8 +128,9 @@ class Exchanging(QObject):
 
 
 def _take_back(chats: Sequence[int], store: Store) -> None:
+    """Into the bin: somebody may have gone on with one of them."""
     for chat in chats:
-        store.delete_for_good(chat)
+        store.delete(chat)
 
 
 # ---- on the job's thread

@@ -119,9 +119,14 @@ def test_an_import_is_listed_told_and_taken_back(desk: Any, tmp_path: Path) -> N
     boats = next(row.id for row in desk.window.sidebar.chats() if row.title == "Boats")
     desk.chat.open_chat(boats)
     assert desk.texts() == ["Say Boats", "Boats"]
+    desk.session.will_answer("They float")
+    desk.ask("Why?")
     desk.window.actions_["undo"].trigger()
     desk.until(lambda: desk.titles() == ["Mine"])
     assert desk.chat.shown is None
+    store = desk.chat.exchanging._screen.store
+    assert sorted(each.title for each in store.deleted_conversations()) == ["Boats", "Trains"]
+    assert store.messages(boats)[-1].parts[0].text == "They float"  # what was new is not lost
 
 
 def test_a_file_that_holds_none_is_a_sentence(desk: Any, tmp_path: Path) -> None:
