@@ -159,7 +159,7 @@ def test_a_chatgpt_export(tmp_path, store):
     other = [m for m in store.messages(number) if m.model == "gpt-9"]
     assert [(p.kind, p.text) for p in other[0].parts] == [
         ("thought", "Looking\n\nat the lamp"),
-        ("text", "A *lamp*."),
+        ("text", "[A tool's output stood here.]\n\nA *lamp*."),
     ]
     first = next(m for m in store.messages(number) if m.created_at == 1700000001.0)
     assert first.parts[0].text == "What is it?\n\n[A picture stood here.]"
@@ -219,6 +219,34 @@ def test_a_chat_that_was_renamed_and_gone_on_with_is_known_and_a_longer_one_is_n
     longer[1]["chat"]["messages"].append({"role": "user", "content": "Elsewhere"})
     summary = brought_in(written(tmp_path, longer), store)
     assert (len(summary.chats), summary.known) == (1, 1)
+
+
+def test_a_message_of_which_nothing_can_be_kept_stands_in_its_turn(tmp_path, store):
+    def row(parent, role, words, *files):
+        kinds = [{"type": kind} for kind in files]
+        return {"parentId": parent, "role": role, "content": words, "files": kinds}
+
+    tree = {
+        "1": row(None, "user", "hello"), "2": row("1", "assistant", "hi"),
+        "3": row("2", "user", "", "image", "file"), "4": row("3", "assistant", "a cat"),
+    }  # fmt: skip
+    history = {"history": {"currentId": "4", "messages": tree}}
+    summary = brought_in(written(tmp_path, [{"title": "x", "chat": history}]), store)
+    assert summary.left_out == {"picture": 1, "attachment": 1}
+    roles, parts = zip(*shown(store, summary.chats[0]), strict=True)
+    assert roles == ("user", "assistant") * 2
+    lines = [text for _, text in parts[2]]
+    assert lines == ["[A picture stood here.]", "[An attachment stood here.]"]
+
+
+def test_code_of_chatgpt_that_holds_a_fence_stays_one_block(tmp_path, store):
+    content = {"content_type": "code", "language": "md", "text": "```\ninner\n```"}
+    node = {"parent": None, "message": {"author": {"role": "assistant"}, "content": content}}
+    (number,) = brought_in(
+        written(tmp_path, [{"title": "x", "mapping": {"a": node}}]), store
+    ).chats
+    ((_, [(_, source)]),) = shown(store, number)
+    assert [block.rstrip("\n") for block in exchange.code_blocks(source)] == [content["text"]]
 
 
 def test_trees_that_are_none(tmp_path, store):

@@ -1,12 +1,13 @@
 """conversations.json of a ChatGPT export: a list of chats, each a mapping of nodes."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.chat.exchange.checks import number, object_of, objects, text, texts
 from app.chat.exchange.tree import About, Node, saved
-from app.chat.exchange.values import Found
+from app.chat.exchange.values import Found, gone
 from app.store.records import PartRecord
 
 _SILENT = {"user_editable_context", "model_editable_context"}  # settings, not words
@@ -41,6 +42,7 @@ def _node(key: str, entry: Mapping[str, Any], left_out: Counter[str]) -> Node:
         parts = tuple(_parts(object_of(message.get("content")), left_out))
     elif role == "tool":
         left_out["tool's output"] += 1
+        role, parts = "assistant", (gone("tool's output"),)
     return Node(
         key,
         text(entry.get("parent")),
@@ -60,7 +62,10 @@ def _parts(content: Mapping[str, Any], left_out: Counter[str]) -> Iterator[PartR
     elif kind == "code":
         language = text(content.get("language"))
         known = language if language.isalnum() and language != "unknown" else ""
-        yield PartRecord("text", f"```{known}\n{text(content.get('text'))}\n```")
+        code = text(content.get("text"))
+        longest = max(map(len, re.findall("`+", code)), default=0)
+        fence = "`" * max(3, longest + 1)
+        yield PartRecord("text", f"{fence}{known}\n{code}\n{fence}")
     elif kind not in _SILENT and kind != "reasoning_recap":
         yield from _written(content, left_out)
 
@@ -72,11 +77,12 @@ def _written(content: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Par
         kind = text(part.get("content_type"))
         if "image" in kind:
             left_out["picture"] += 1
-            words.append("[A picture stood here.]")
+            words.append(gone("picture").text)
         elif kind == "audio_transcription":
             words.append(text(part.get("text")))
         else:
             left_out["attachment"] += 1
+            words.append(gone("attachment").text)
     whole = "\n\n".join(word for word in words if word.strip())
     if whole:
         yield PartRecord("text", whole)

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.chat.exchange.checks import number, object_of, objects, text, texts
 from app.chat.exchange.tree import About, Node, saved
-from app.chat.exchange.values import Found
+from app.chat.exchange.values import Found, gone
 from app.store.records import PartRecord
 
 _THOUGHTS = re.compile(
@@ -55,9 +55,10 @@ def _in_a_row(messages: Sequence[Mapping[str, Any]], left_out: Counter[str]) -> 
 
 def _node(key: str, entry: Mapping[str, Any], left_out: Counter[str]) -> Node:
     role = text(entry.get("role"))
-    for file in objects(entry.get("files")):
-        left_out["picture" if file.get("type") == "image" else "attachment"] += 1
-    parts = tuple(_parts(_content(entry.get("content"))))
+    files = ["picture" if file.get("type") == "image" else "attachment"
+             for file in objects(entry.get("files"))]  # fmt: skip
+    left_out.update(files)
+    parts = (*map(gone, files), *_parts(_content(entry.get("content"))))
     return Node(
         key,
         text(entry.get("parentId")),

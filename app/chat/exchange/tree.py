@@ -122,6 +122,8 @@ def _together(
     joined = list(above)
     for part in below:
         last = joined[-1] if joined else None
+        if last == part and part.text.endswith(" stood here.]"):
+            continue  # said once of all that stood there
         if last is not None and last.kind == part.kind and not last.details and not part.details:
             joined[-1] = PartRecord(part.kind, f"{last.text}\n\n{part.text}")
         else:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.store.records import ConversationRecord, MessageRecord
+from app.store.records import ConversationRecord, MessageRecord, PartRecord
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,11 @@ class Saved:
             branch.append(at)
             at = by_id.get(at.parent_id) if at.parent_id is not None else None
         return Shown(self.conversation, tuple(reversed(branch)))
+
+
+def gone(thing: str) -> PartRecord:
+    """The line that stands where something could not be kept."""
+    return PartRecord("text", f"[{'An' if thing[0] in 'aeiou' else 'A'} {thing} stood here.]")
 
 
 @dataclass(frozen=True)
